@@ -1,0 +1,1 @@
+"""The contract between site, coordinator and trainers. Needs pydantic and joserfc only."""

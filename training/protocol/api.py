@@ -1,0 +1,220 @@
+"""Bodies of the HTTP API and of the websocket."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from training.protocol.base import FrozenModel, Instant, Sha256, Slug, TolerantModel
+from training.protocol.claims import CheckpointFile
+from training.protocol.metrics import Hardware
+from training.protocol.states import (
+    Command,
+    CreditState,
+    LiveState,
+    PeerState,
+    Reach,
+    Role,
+    RunState,
+)
+
+
+class Challenge(TolerantModel):
+    challenge: str
+    expires_at: Instant
+
+
+class JoinRequest(FrozenModel):
+    peer_id: str = Field(min_length=10, max_length=120)
+    swarm_public_key: str = Field(max_length=2048)
+    """The hivemind RSA public key, DER SubjectPublicKeyInfo, base64."""
+    device_proof: str = Field(max_length=8192)
+    hardware: Hardware = Hardware()
+    trainer_version: str = Field(max_length=40)
+    role: Role = Role.TRAINER
+    device_name: str = Field(default="", max_length=80)
+
+
+class JoinResponse(TolerantModel):
+    device_id: str
+    device_name: str
+    username: str
+    config: str
+    """JWS of the run config."""
+    peer_pass: str = Field(alias="pass")
+    bootstrap_peers: tuple[str, ...]
+    min_epoch: NonNegativeInt = 0
+    """Epoch of the newest checkpoint: a swarm that is behind it is the wrong swarm."""
+
+    model_config = {"populate_by_name": True, "frozen": True, "extra": "ignore"}
+
+
+class PassRequest(FrozenModel):
+    """The heartbeat."""
+
+    epoch: NonNegativeInt = 0
+    samples: NonNegativeInt = 0
+    """Computed since the process started."""
+    state: PeerState = PeerState.TRAINING
+    trainer_version: str = Field(default="", max_length=40)
+
+
+class PassResponse(TolerantModel):
+    peer_pass: str = Field(alias="pass")
+    commands: tuple[Command, ...] = ()
+    config_version: PositiveInt
+    bootstrap_peers: tuple[str, ...] = ()
+
+    model_config = {"populate_by_name": True, "frozen": True, "extra": "ignore"}
+
+
+class SnapshotRequest(FrozenModel):
+    snapshot: str = Field(max_length=8_000_000)
+    """JWS of a :class:`SwarmSnapshot`."""
+
+
+class SnapshotResponse(TolerantModel):
+    accepted: bool
+    """False when a snapshot with this number or a newer one was known already."""
+    last_seq: NonNegativeInt
+    last_epoch: NonNegativeInt | None = None
+    """Newest finished epoch in the ledger: reports up to it need not be sent again."""
+    state: RunState = RunState.OPEN
+    config_version: PositiveInt = 1
+
+
+class CheckpointRequest(FrozenModel):
+    manifest: str = Field(max_length=65_536)
+    """JWS of a :class:`CheckpointManifest`."""
+
+
+class CheckpointOut(TolerantModel):
+    epoch: NonNegativeInt
+    lineage: PositiveInt
+    config_version: PositiveInt
+    saved_at: Instant
+    files: tuple[CheckpointFile, ...]
+    manifest: str
+
+
+class LivePeer(TolerantModel):
+    """One row of the peers table."""
+
+    name: str
+    """The volunteer's public name, or a label for peers that no account claims."""
+    device: str = ""
+    role: Role = Role.TRAINER
+    managed: bool = False
+    verified: bool = False
+    """Whether the numbers carry the signature of a device of an account."""
+    state: PeerState
+    reach: Reach
+    hardware: str = ""
+    version: str = ""
+    epoch: NonNegativeInt
+    samples_accumulated: NonNegativeInt
+    samples_per_second: NonNegativeFloat
+    loss: float | None = None
+    seen_at: Instant
+
+
+class LiveRun(TolerantModel):
+    """The live state of a run: the body of ``state/`` and of a websocket snapshot."""
+
+    run: Slug
+    title: str
+    seq: NonNegativeInt
+    as_of: Instant | None
+    """When the coordinator took the newest snapshot; None before the first."""
+    state: LiveState
+    reason: str
+    """The state in words, with its evidence."""
+    run_state: RunState
+    config_version: NonNegativeInt
+    epoch: NonNegativeInt
+    epoch_started_at: Instant | None = None
+    target_batch_size: PositiveInt
+    samples_accumulated: NonNegativeInt
+    samples_total: NonNegativeInt
+    """Samples of all finished epochs."""
+    samples_per_second: NonNegativeFloat
+    loss: float | None = None
+    first_loss: float | None = None
+    num_peers: NonNegativeInt
+    """Trainers that were seen lately."""
+    min_peers: PositiveInt = 1
+    checkpoint_epoch: NonNegativeInt | None = None
+    peers: dict[str, LivePeer] = Field(default_factory=dict)
+    """By a public id that tells nothing of the peer's address."""
+
+
+class RunSummary(TolerantModel):
+    slug: Slug
+    title: str
+    summary: str
+    task: str
+    state: LiveState
+    reason: str
+    config_version: NonNegativeInt
+    target_batch_size: PositiveInt
+    epoch: NonNegativeInt
+    num_peers: NonNegativeInt
+    samples_total: NonNegativeInt
+    samples_per_second: NonNegativeFloat
+    loss: float | None
+    as_of: Instant | None
+
+
+class ConfigOut(TolerantModel):
+    version: PositiveInt
+    jws: str
+    sha256: Sha256
+    config: dict[str, JsonValue]
+    diff: list[dict[str, JsonValue]]
+    """Changed fields against the previous version: ``{"path", "old", "new"}``."""
+    published_at: Instant
+
+
+class BoardRow(TolerantModel):
+    rank: PositiveInt
+    user: str
+    samples: NonNegativeInt
+    share: float
+    device_hours: NonNegativeFloat
+    last_seen: Instant | None
+
+
+class LedgerRow(TolerantModel):
+    epoch: NonNegativeInt
+    user: str
+    device: str
+    samples: NonNegativeInt
+    state: CreditState
+    reason: str
+    recorded_at: Instant
+
+
+class ReceiptOut(TolerantModel):
+    epoch: NonNegativeInt
+    samples: NonNegativeInt
+    state: CreditState
+    reason: str
+    jws: str
+
+
+class DeviceOut(TolerantModel):
+    id: str
+    name: str
+    hardware: Hardware
+    trainer_version: str
+    last_seen: Instant | None
+    created_at: Instant
+    revoked: bool
+    runs: list[str]
+
+
+class LiveMessage(TolerantModel):
+    """A frame of the websocket; other members depend on ``type``."""
+
+    type: Literal["run.snapshot", "run.patch", "run.event", "run.bye"]
+    seq: NonNegativeInt
+    as_of: Instant | None = None

@@ -1,0 +1,69 @@
+"""Bodies of signed messages that are neither config nor metrics."""
+
+from pydantic import Field, PositiveInt
+
+from training.protocol.base import FrozenModel, Instant, Sha256, Slug
+from training.protocol.states import CreditState, Role
+
+
+class PeerPass(FrozenModel):
+    """Permission of one peer to be in one swarm; short-lived, signed by the site."""
+
+    sub: str
+    """User name."""
+    device: str
+    """Public id of the device."""
+    run: Slug
+    lineage: PositiveInt
+    peer_id: str
+    key_thumbprint: Sha256
+    """SHA-256 of the peer's hivemind RSA public key (DER, SubjectPublicKeyInfo)."""
+    role: Role
+
+
+class DeviceProof(FrozenModel):
+    """What a device signs to show that it holds its key: this challenge, this peer, this run."""
+
+    challenge: str
+    run: Slug
+    peer_id: str
+    key_thumbprint: Sha256
+    jwk: dict[str, str]
+    """The device's public key (RFC 8037 OKP, Ed25519)."""
+    swarm_signature: str
+    """Base64 of the hivemind RSA key's signature (PSS, SHA-256) over the challenge."""
+
+
+class Receipt(FrozenModel):
+    """What the site acknowledges to a device for one epoch."""
+
+    run: Slug
+    lineage: PositiveInt
+    epoch: int = Field(ge=0)
+    user: str
+    device: str
+    samples: int = Field(ge=0)
+    state: CreditState
+    reason: str = ""
+
+
+class Revocations(FrozenModel):
+    run: Slug
+    peer_ids: tuple[str, ...]
+
+
+class CheckpointFile(FrozenModel):
+    name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,80}$")
+    sha256: Sha256
+    size: PositiveInt
+
+
+class CheckpointManifest(FrozenModel):
+    """What a coordinator saved; signed with the coordinator's key."""
+
+    run: Slug
+    lineage: PositiveInt
+    config_version: PositiveInt
+    epoch: int = Field(ge=0)
+    saved_at: Instant
+    files: tuple[CheckpointFile, ...]

@@ -1,0 +1,104 @@
+"""What peers say of themselves and what a coordinator saw."""
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+from training.protocol.base import FrozenModel, Instant, Sha256, Slug, TolerantModel
+from training.protocol.states import PeerState, Reach, Role
+
+
+class Hardware(TolerantModel):
+    """A machine, as coarse as is useful: it is shown on public pages."""
+
+    device: str = Field(default="cpu", max_length=80)
+    """Such as ``cpu`` or ``NVIDIA T4``."""
+    cpus: NonNegativeInt = 0
+    memory_bytes: NonNegativeInt = 0
+    gpu_memory_bytes: NonNegativeInt = 0
+    system: str = Field(default="", max_length=40)
+
+
+class EpochSamples(TolerantModel):
+    """Samples of this peer that entered the average which ended ``epoch``."""
+
+    epoch: NonNegativeInt
+    samples: NonNegativeInt
+
+
+class PeerMetrics(TolerantModel):
+    """A trainer's report, signed with its device key; travels in the DHT and in snapshots."""
+
+    run: Slug
+    lineage: PositiveInt
+    peer_id: str = Field(max_length=120)
+    role: Role = Role.TRAINER
+    state: PeerState = PeerState.TRAINING
+    config_version: PositiveInt
+    epoch: NonNegativeInt
+    samples_accumulated: NonNegativeInt
+    """In the current epoch."""
+    samples_total: NonNegativeInt
+    """Computed since this process started, whether or not they were averaged."""
+    samples_per_second: NonNegativeFloat
+    loss: float | None = None
+    """Mean training loss per sample over the last finished epoch or, before one, so far."""
+    mini_steps: NonNegativeInt = 0
+    learning_rate: NonNegativeFloat = 0.0
+    recent: tuple[EpochSamples, ...] = Field(default=(), max_length=32)
+    """The last finished epochs, so that a coordinator that was away can catch up."""
+    trainer_version: str = Field(default="", max_length=40)
+    client_mode: bool = False
+    taken_at: Instant
+
+
+class PeerObservation(TolerantModel):
+    """One peer as the coordinator saw it. ``jws`` is the proof; the numbers are a stock peer's."""
+
+    key_thumbprint: Sha256
+    """SHA-256 of the RSA public key that owns the peer's DHT records."""
+    peer_id: str = Field(default="", max_length=120)
+    seen_at: Instant
+    """When the coordinator last received a record of this peer."""
+    reach: Reach = Reach.UNKNOWN
+    epoch: NonNegativeInt = 0
+    samples_accumulated: NonNegativeInt = 0
+    samples_per_second: NonNegativeFloat = 0.0
+    loss: float | None = None
+    jws: str = Field(default="", max_length=16_384)
+    """Device-signed :class:`PeerMetrics`, or empty for a stock hivemind trainer."""
+
+
+class EpochWork(TolerantModel):
+    """Samples of one peer that counted in one finished epoch."""
+
+    key_thumbprint: Sha256
+    samples: NonNegativeInt
+
+
+class EpochReport(TolerantModel):
+    """An epoch that ended, and who took part. Sent again until the site has acknowledged it."""
+
+    epoch: NonNegativeInt
+    finished_at: Instant
+    loss: float | None = None
+    num_peers: NonNegativeInt = 0
+    work: tuple[EpochWork, ...] = ()
+
+
+class SwarmSnapshot(FrozenModel):
+    """What the coordinator saw at one time, numbered, signed with the coordinator's key."""
+
+    run: Slug
+    lineage: PositiveInt
+    seq: PositiveInt
+    """Grows by one with each snapshot of this coordinator, also over restarts."""
+    taken_at: Instant
+    epoch: NonNegativeInt
+    samples_accumulated: NonNegativeInt
+    """Of the whole swarm, in the current epoch."""
+    samples_per_second: NonNegativeFloat
+    loss: float | None = None
+    peers: tuple[PeerObservation, ...] = Field(default=(), max_length=5000)
+    finished_epochs: tuple[EpochReport, ...] = Field(default=(), max_length=1000)
+    bootstrap_peers: tuple[str, ...] = Field(default=(), max_length=64)
+    """Multiaddresses at which the swarm can be entered now; never public."""
+    coordinator_version: str = ""
