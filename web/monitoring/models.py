@@ -1,0 +1,123 @@
+"""What coordinators saw: membership, the live state, history."""
+
+from django.db import models
+
+from web.accounts.models import public_id_make
+
+
+class Peer(models.Model):
+    """A device's membership in a run's swarm: binds account, device key and swarm key."""
+
+    public_id = models.CharField(max_length=12, unique=True, default=public_id_make)
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="peers")
+    device = models.ForeignKey("accounts.Device", on_delete=models.CASCADE, related_name="peers")
+    peer_id = models.CharField(max_length=120)
+    key_thumbprint = models.CharField(max_length=64)
+    swarm_public_key = models.TextField()
+    role = models.CharField(max_length=20)
+    hardware = models.JSONField(default=dict)
+    trainer_version = models.CharField(max_length=40, default="", blank=True)
+    joined_at = models.DateTimeField()
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    heartbeat = models.JSONField(default=dict)
+    """The last PassRequest."""
+    seen_at = models.DateTimeField(null=True, blank=True)
+    """When a coordinator last saw it in the swarm."""
+    commands = models.JSONField(default=list)
+    """Waiting for the next heartbeat."""
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("run", "device"), name="one_peer_per_run_and_device"),
+            models.UniqueConstraint(fields=("run", "key_thumbprint"), name="swarm_key_once"),
+            models.UniqueConstraint(fields=("run", "peer_id"), name="peer_id_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.peer_id[-8:]} in {self.run_id}"
+
+
+class RunSwarm(models.Model):
+    """The newest known state of a run's swarm; everything in Redis is rebuilt from here."""
+
+    run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, related_name="swarm")
+    coordinator = models.ForeignKey(
+        "accounts.Device", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    last_seq = models.PositiveBigIntegerField(default=0)
+    """Number of the newest accepted snapshot."""
+    taken_at = models.DateTimeField(null=True, blank=True)
+    received_at = models.DateTimeField(null=True, blank=True)
+    live = models.JSONField(default=dict)
+    """A LiveRun body."""
+
+    def __str__(self) -> str:
+        return f"swarm of {self.run_id}"
+
+
+class EpochRecord(models.Model):
+    """One finished epoch: the history behind the loss chart."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="epochs")
+    lineage = models.PositiveIntegerField()
+    epoch = models.PositiveIntegerField()
+    finished_at = models.DateTimeField()
+    seconds = models.FloatField(default=0)
+    samples = models.PositiveBigIntegerField(default=0)
+    num_peers = models.PositiveIntegerField(default=0)
+    loss = models.FloatField(null=True)
+
+    class Meta:
+        ordering = ("lineage", "epoch")
+        constraints = (
+            models.UniqueConstraint(fields=("run", "lineage", "epoch"), name="epoch_once"),
+        )
+        indexes = (models.Index(fields=("run", "finished_at"), name="epochs_by_time"),)
+
+    def __str__(self) -> str:
+        return f"{self.run_id} epoch {self.epoch}"
+
+
+class MetricPoint(models.Model):
+    """What a snapshot said, kept raw for a day, then by the minute, then by the hour."""
+
+    class Resolution(models.IntegerChoices):
+        RAW = 0
+        MINUTE = 60
+        HOUR = 3600
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="points")
+    resolution = models.PositiveIntegerField(choices=Resolution.choices, default=Resolution.RAW)
+    at = models.DateTimeField()
+    epoch = models.PositiveIntegerField()
+    loss = models.FloatField(null=True)
+    samples_per_second = models.FloatField()
+    num_peers = models.PositiveIntegerField()
+    samples_total = models.PositiveBigIntegerField()
+
+    class Meta:
+        ordering = ("at",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "resolution", "at"), name="point_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.run_id} {self.at:%F %T}"
+
+
+class RunEvent(models.Model):
+    """A line of the events feed, numbered in the run's sequence."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="events")
+    seq = models.PositiveBigIntegerField()
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=60)
+    """Dotted, past tense: ``peer.joined``, ``epoch.finished``, ``checkpoint.saved``."""
+    text = models.CharField(max_length=300)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (models.UniqueConstraint(fields=("run", "seq"), name="event_seq_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.text}"

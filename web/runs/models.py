@@ -1,0 +1,138 @@
+"""Runs, their signed configs, and what belongs to them."""
+
+from django.conf import settings
+from django.db import models
+
+from training.protocol.states import RunState
+
+RUN_STATES = [(state.value, state.value) for state in RunState]
+
+
+class Run(models.Model):
+    """One collaborative training. ``live_seq`` numbers everything that its page is told."""
+
+    slug = models.SlugField(max_length=60, unique=True)
+    title = models.CharField(max_length=120)
+    summary = models.CharField(max_length=300, default="", blank=True)
+    description = models.TextField(default="", blank=True)
+    organiser = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="runs_organised"
+    )
+    is_public = models.BooleanField(default=True)
+    state = models.CharField(max_length=20, choices=RUN_STATES, default=RunState.DRAFT)
+    state_reason = models.CharField(max_length=300, default="", blank=True)
+    state_changed_at = models.DateTimeField(auto_now_add=True)
+    live_seq = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("id",)
+        constraints = (
+            models.CheckConstraint(
+                condition=models.Q(state__in=[s.value for s in RunState]),
+                name="run_state_is_known",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class RunMember(models.Model):
+    """A person with a part in a run: who may see a private one, and who organises."""
+
+    class Part(models.TextChoices):
+        ORGANISER = "organiser"
+        VOLUNTEER = "volunteer"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="members")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="run_parts"
+    )
+    part = models.CharField(max_length=20, choices=Part.choices)
+    joined_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("run", "user"), name="one_part_per_run_and_user"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.part} {self.run_id}"
+
+
+class RunConfigVersion(models.Model):
+    """An immutable config, kept as the bytes that were signed. Re-signing adds no version."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="configs")
+    version = models.PositiveIntegerField()
+    lineage = models.PositiveIntegerField()
+    body = models.JSONField()
+    jws = models.TextField()
+    sha256 = models.CharField(max_length=64)
+    """Of the first signed bytes; the next version names it."""
+    published_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    published_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+
+    class Meta:
+        ordering = ("run", "-version")
+        constraints = (
+            models.UniqueConstraint(fields=("run", "version"), name="config_version_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.run_id} v{self.version}"
+
+
+class Artifact(models.Model):
+    """A file named by a config, stored in the data folder under its content hash."""
+
+    sha256 = models.CharField(max_length=64, unique=True)
+    name = models.CharField(max_length=80)
+    size = models.PositiveBigIntegerField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sha256[:12]}"
+
+
+class BootstrapPeer(models.Model):
+    """An address at which a run's swarm could be entered lately. Never shown in public."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="bootstrap_peers")
+    lineage = models.PositiveIntegerField()
+    address = models.CharField(max_length=300)
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-seen_at",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "lineage", "address"), name="address_once"),
+        )
+
+    def __str__(self) -> str:
+        return self.address
+
+
+class Checkpoint(models.Model):
+    """A saved state, as its coordinator's signed manifest describes it."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="checkpoints")
+    lineage = models.PositiveIntegerField()
+    epoch = models.PositiveIntegerField()
+    config_version = models.PositiveIntegerField()
+    files = models.JSONField()
+    manifest = models.TextField()
+    saved_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-lineage", "-epoch")
+        constraints = (
+            models.UniqueConstraint(fields=("run", "lineage", "epoch"), name="checkpoint_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.run_id} epoch {self.epoch}"

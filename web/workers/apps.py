@@ -1,0 +1,7 @@
+from django.apps import AppConfig
+
+
+class WorkersConfig(AppConfig):
+    name = "web.workers"
+    label = "workers"
+    default_auto_field = "django.db.models.BigAutoField"
