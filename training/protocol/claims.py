@@ -67,3 +67,10 @@ class CheckpointManifest(FrozenModel):
     epoch: int = Field(ge=0)
     saved_at: Instant
     files: tuple[CheckpointFile, ...]
+
+
+class KeyVouch(FrozenModel):
+    """A site key's word for the site's next key: the JWK's member ``vouched_by``."""
+
+    jwk: dict[str, str]
+    """The new public key, without ``vouched_by``."""

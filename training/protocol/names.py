@@ -18,6 +18,8 @@ TYP_PROOF = "beeyard-proof+jws"
 """A device's answer to a join challenge."""
 TYP_CHECKPOINT = "beeyard-checkpoint+jws"
 """A coordinator's manifest of one checkpoint."""
+TYP_KEY = "beeyard-key+jws"
+"""A trusted site key's word for a new one."""
 
 OAUTH_CLIENT_ID = "beeyard-trainer"
 OAUTH_SCOPES = "openid profile"
