@@ -1,0 +1,219 @@
+"""A peer of the DHT: start, stop, and the metrics records of a run. No wait is without bound."""
+
+import ipaddress
+import socket
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hivemind import DHT
+from hivemind.dht.routing import DHTID
+from hivemind.dht.validation import RecordValidatorBase
+from hivemind.p2p.p2p_daemon_bindings.control import P2PDaemonError
+from hivemind.utils.timed_storage import ValueWithExpiration, get_dht_time
+
+from training.client.swarm_key import SwarmKey
+from training.protocol.keys import key_thumbprint
+from training.protocol.metrics import PeerMetrics
+from training.protocol.names import metrics_key
+from training.swarm.identity import owner_public_der, owner_subkey
+from training.swarm.processes import children_guard, swarm_log_quiet
+from training.swarm.schema import validators
+
+STARTUP_SECONDS = 60.0
+"""Slow disks and busy machines need far more than hivemind's 15 s for p2pd."""
+_STOP_SECONDS = 3.0
+
+
+class SwarmError(Exception):
+    """The swarm cannot be entered; ``remedy`` says what to do."""
+
+    def __init__(self, detail: str, remedy: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class MetricsNumbers:
+    """The unsigned numbers of a metrics record, as a stock trainer gives them too."""
+
+    step: int
+    """Epoch."""
+    samples_per_second: float
+    samples_accumulated: int
+    loss: float | None
+    """Mean per micro-step; None before the first one."""
+    mini_steps: int
+
+
+@dataclass(frozen=True)
+class MetricsRecord:
+    """One peer's record; the DHT has checked that the key's owner wrote it."""
+
+    public_der: bytes
+    thumbprint: str
+    numbers: MetricsNumbers
+    jws: str
+    """Device-signed metrics, not yet verified; empty for a stock trainer."""
+    expires_at: float
+    """Seconds since 1970."""
+
+
+def dht_start(
+    *,
+    key: SwarmKey,
+    run_id: str,
+    initial_peers: Sequence[str],
+    bind: str,
+    port: int,
+    client_mode: bool,
+    announce: Sequence[str] = (),
+    extra_validators: Iterable[RecordValidatorBase] = (),
+    node_id: DHTID | None = None,
+) -> DHT:
+    """Start a DHT peer in a forked process; call this from the main thread.
+
+    Args:
+        port: TCP port; 0 lets the system choose one.
+        announce: multiaddresses to tell others instead of the ones listened on.
+
+    Raises:
+        SwarmError: the port is taken, no bootstrap peer answered, or p2pd did not start.
+    """
+    children_guard()
+    _check_port_free(bind, port)
+    options: dict[str, Any] = {"node_id": node_id} if node_id is not None else {}
+    if announce:
+        options["announce_maddrs"] = list(announce)
+    address = ipaddress.ip_address(bind)
+    dht = DHT(
+        initial_peers=list(initial_peers) or None,
+        start=False,
+        record_validators=[*validators(key, run_id), *extra_validators],
+        host_maddrs=[f"/ip{address.version}/{bind}/tcp/{port}"],
+        identity_path=str(key.path),
+        client_mode=client_mode,
+        no_listen=client_mode,
+        nat_port_map=not address.is_loopback,
+        startup_timeout=STARTUP_SECONDS,
+        **options,
+    )
+    try:
+        dht.run_in_background(timeout=2 * STARTUP_SECONDS)
+    except (P2PDaemonError, RuntimeError, TimeoutError, OSError) as error:
+        dht_stop(dht)
+        raise _swarm_error(error) from error
+    return dht
+
+
+def dht_stop(dht: DHT) -> None:
+    """Stop the peer; takes a few seconds at most and says nothing."""
+    swarm_log_quiet()
+    with suppress(Exception):
+        # One more call through the pipe: stores sent before it have left when it answers.
+        dht.get("_barrier", return_future=True).result(_STOP_SECONDS)
+    with suppress(Exception):
+        dht.shutdown()
+    if dht.pid is not None:
+        dht.join(_STOP_SECONDS)
+        if dht.is_alive():
+            dht.kill()
+
+
+def metrics_store(
+    dht: DHT,
+    *,
+    run_id: str,
+    key: SwarmKey,
+    metrics_jws: str,
+    metrics: PeerMetrics,
+    expires_seconds: float,
+) -> "Future[bool]":
+    """Put this peer's metrics into the DHT without waiting; the future tells how it went."""
+    loss_sum = 0.0 if metrics.loss is None else metrics.loss * metrics.mini_steps
+    return dht.store(
+        metrics_key(run_id),
+        subkey=owner_subkey(key),
+        value={
+            "step": metrics.epoch,
+            "samples_per_second": float(metrics.samples_per_second),
+            "samples_accumulated": metrics.samples_accumulated,
+            "loss": float(loss_sum),
+            "mini_steps": metrics.mini_steps,
+            "jws": metrics_jws,
+        },
+        expiration_time=get_dht_time() + expires_seconds,
+        return_future=True,
+    )
+
+
+def metrics_read(dht: DHT, *, run_id: str, timeout: float) -> list[MetricsRecord]:
+    """Return every peer's newest metrics record.
+
+    Raises:
+        TimeoutError: no answer within ``timeout`` seconds.
+    """
+    found = dht.get(metrics_key(run_id), latest=True, return_future=True).result(timeout)
+    if found is None or not isinstance(found.value, dict):
+        return []
+    records = (_record(subkey, entry) for subkey, entry in found.value.items())
+    return [record for record in records if record is not None]
+
+
+def visible_addresses(dht: DHT, *, timeout: float = 10.0) -> list[str]:
+    """Return the multiaddresses, with ``/p2p/`` and peer id, at which others reach this peer."""
+    job = partial(DHT._get_visible_maddrs, latest=True)
+    return [str(address) for address in dht.run_coroutine(job, return_future=True).result(timeout)]
+
+
+def _record(subkey: Any, entry: ValueWithExpiration[Any]) -> MetricsRecord | None:
+    der = owner_public_der(subkey) if isinstance(subkey, bytes) else None
+    value = entry.value
+    if der is None or not isinstance(value, dict):
+        return None
+    steps = value["mini_steps"]
+    numbers = MetricsNumbers(
+        step=value["step"],
+        samples_per_second=value["samples_per_second"],
+        samples_accumulated=value["samples_accumulated"],
+        loss=value["loss"] / steps if steps else None,
+        mini_steps=steps,
+    )
+    return MetricsRecord(
+        der, key_thumbprint(der), numbers, str(value.get("jws") or ""), entry.expiration_time
+    )
+
+
+def _check_port_free(bind: str, port: int) -> None:
+    # libp2p shares ports: a forgotten process on the same port would take half of the calls.
+    if port == 0:
+        return
+    address = ipaddress.ip_address(bind)
+    if address.is_unspecified:
+        bind = "127.0.0.1" if address.version == 4 else "::1"
+    with suppress(OSError), socket.create_connection((bind, port), timeout=1):
+        raise SwarmError(
+            f"port {port} is in use", "Stop the other process, or choose another with --port."
+        )
+
+
+def _swarm_error(error: Exception) -> SwarmError:
+    text = str(error)
+    if "already taken" in text:
+        return SwarmError(
+            "this machine's swarm identity is in use by another process",
+            "Stop the other trainer of this device, or give this one its own --home.",
+        )
+    if "bootstrap" in text:
+        return SwarmError(
+            "none of the known peers answered",
+            "Check the network and try again; the run may have no peer online now.",
+        )
+    return SwarmError(
+        f"the peer-to-peer daemon did not start ({text[:200] or type(error).__name__})",
+        "Look into swarm.log beside status.json; beeyard doctor checks this machine.",
+    )

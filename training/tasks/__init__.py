@@ -1,0 +1,1 @@
+"""What can be trained: a registry of tasks, each with model, data and loss."""
