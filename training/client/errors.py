@@ -4,6 +4,11 @@ from enum import IntEnum
 
 from training.protocol.errors import ErrorCode
 
+UNREACHABLE = "unreachable"
+"""Code of a request that got no answer."""
+UNEXPECTED = "unexpected_answer"
+"""Code of an answer that is not Beeyard's."""
+
 
 class ExitCode(IntEnum):
     """Exit codes of ``beeyard``; scripts rely on them."""
@@ -60,12 +65,17 @@ class PlatformError(ClientError):
         self.status = status
         self.retry_after = retry_after
 
+    @property
+    def is_passing(self) -> bool:
+        """Whether the same request may succeed a little later."""
+        return self.code == UNREACHABLE or self.status == 429 or self.status >= 500
+
 
 def exit_code_of(code: str, status: int) -> ExitCode:
     """Return the exit code for a problem document."""
     if code in _EXIT_OF_CODE:
         return _EXIT_OF_CODE[code]
-    if status == 0 or status == 429 or status >= 500:
+    if code == UNEXPECTED or status == 0 or status == 429 or status >= 500:
         return ExitCode.UNREACHABLE
     return ExitCode.NOT_ALLOWED
 
