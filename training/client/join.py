@@ -1,6 +1,6 @@
 """Joining a run: trust, proof of both keys, signed config and pass, the config's files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class Joiner:
     home: Home
     role: Role = Role.TRAINER
     device_name: str = ""
-    hardware: Hardware = Hardware()
+    hardware: Hardware = field(default_factory=Hardware)
 
     @property
     def slug(self) -> str:

@@ -1,6 +1,8 @@
 """Names that both sides must spell the same way."""
 
-PROTOCOL_VERSION = 1
+from typing import Final
+
+PROTOCOL_VERSION: Final = 1
 TRAINER_VERSION = "0.1.0"
 """Version of this package; the site refuses trainers older than a run's config asks for."""
 

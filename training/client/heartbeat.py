@@ -1,0 +1,118 @@
+"""The heartbeat: keeps the pass fresh, brings commands and news of the config."""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from training.client.errors import ClientError, PlatformError
+from training.client.join import Admission, Joiner
+from training.client.receipts import ReceiptReader
+from training.protocol.api import PassRequest, PassResponse
+from training.protocol.states import Command
+
+_RECEIPT_SECONDS = 60.0
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class HeartbeatEvents:
+    """Whom the heartbeat tells; called from its thread, must return soon."""
+
+    progress: Callable[[], PassRequest]
+    """What to report."""
+    command: Callable[[Command], None]
+    config: Callable[[int], None]
+    """A newer config version is published."""
+    refused: Callable[[ClientError], None]
+    """The site wants this device no longer (banned, revoked, run over)."""
+    counted: Callable[[str], None]
+    """A sentence about a new receipt."""
+
+
+class Heartbeat:
+    """A thread that talks to the site beside the training and never holds it up."""
+
+    def __init__(self, joiner: Joiner, admission: Admission, events: HeartbeatEvents) -> None:
+        self._joiner = joiner
+        self._admission = admission
+        self._events = events
+        self._pass = admission.peer_pass
+        self._bootstrap_peers = admission.bootstrap_peers
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._receipts = ReceiptReader(
+            joiner.client, joiner.slug, joiner.folder / "receipts", admission.trust
+        )
+
+    @property
+    def pass_token(self) -> str:
+        """The newest pass (JWS)."""
+        return self._pass.token
+
+    @property
+    def bootstrap_peers(self) -> tuple[str, ...]:
+        """The newest addresses by which the swarm can be entered."""
+        return self._bootstrap_peers
+
+    def start(self) -> None:
+        """Begin; the first beat comes one interval later."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End without waiting for a call that is under way."""
+        self._stop.set()
+
+    def beat(self) -> PassResponse:
+        """Report once and take over the fresh pass.
+
+        Raises:
+            ClientError: the site refuses, is not reachable, or its pass is not to be trusted.
+        """
+        path = f"/runs/{self._joiner.slug}/pass/"
+        answer = self._joiner.client.post(path, self._events.progress(), PassResponse)
+        self._pass = self._joiner.pass_check(
+            answer.peer_pass,
+            self._admission.trust,
+            lineage=self._admission.config.body.lineage,
+        )
+        if answer.bootstrap_peers:
+            self._bootstrap_peers = answer.bootstrap_peers
+        return answer
+
+    def _run(self) -> None:
+        interval = self._admission.config.body.report.heartbeat_seconds
+        since_receipts = _RECEIPT_SECONDS
+        while True:
+            if since_receipts >= _RECEIPT_SECONDS:
+                self._tell_receipts()
+                since_receipts = 0.0
+            if self._stop.wait(interval):
+                return
+            since_receipts += interval
+            self._beat_and_tell()
+
+    def _beat_and_tell(self) -> None:
+        try:
+            answer = self.beat()
+        except ClientError as error:
+            if not self._stop.is_set():
+                self._judge(error)
+            return
+        if answer.config_version > self._admission.config.body.version:
+            self._events.config(answer.config_version)
+        for command in answer.commands:
+            self._events.command(command)
+
+    def _judge(self, error: ClientError) -> None:
+        if isinstance(error, PlatformError) and error.status in (401, 403, 404, 409, 426):
+            self._events.refused(error)
+        else:  # the site is away or talks nonsense: the pass lasts, the training goes on
+            _log.warning("heartbeat of run %s: %s", self._joiner.slug, error.detail)
+
+    def _tell_receipts(self) -> None:
+        try:
+            for line in self._receipts.fetch():
+                self._events.counted(line)
+        except ClientError as error:
+            _log.warning("receipts of run %s: %s", self._joiner.slug, error.detail)
