@@ -9,6 +9,9 @@ from training.client.errors import ClientError, PlatformError
 from training.client.join import Admission, Joiner
 from training.client.receipts import ReceiptReader
 from training.protocol.api import PassRequest, PassResponse
+from training.protocol.claims import PeerPass
+from training.protocol.envelope import Signed
+from training.protocol.errors import ErrorCode
 from training.protocol.states import Command
 
 _RECEIPT_SECONDS = 60.0
@@ -71,26 +74,38 @@ class Heartbeat:
         """
         path = f"/runs/{self._joiner.slug}/pass/"
         answer = self._joiner.client.post(path, self._events.progress(), PassResponse)
-        self._pass = self._joiner.pass_check(
-            answer.peer_pass,
-            self._admission.trust,
-            lineage=self._admission.config.body.lineage,
-        )
+        self._pass = self._checked(answer.peer_pass)
         if answer.bootstrap_peers:
             self._bootstrap_peers = answer.bootstrap_peers
         return answer
+
+    def _checked(self, token: str) -> Signed[PeerPass]:
+        lineage = self._admission.config.body.lineage
+        try:
+            return self._joiner.pass_check(token, self._receipts.trust, lineage=lineage)
+        except ClientError as error:
+            if error.code != ErrorCode.UNKNOWN_KEY:
+                raise
+        # The site changed its key during this run; the old one has to vouch for the new one.
+        self._receipts.trust = self._joiner.trust_update()
+        return self._joiner.pass_check(token, self._receipts.trust, lineage=lineage)
 
     def _run(self) -> None:
         interval = self._admission.config.body.report.heartbeat_seconds
         since_receipts = _RECEIPT_SECONDS
         while True:
-            if since_receipts >= _RECEIPT_SECONDS:
-                self._tell_receipts()
-                since_receipts = 0.0
-            if self._stop.wait(interval):
-                return
-            since_receipts += interval
-            self._beat_and_tell()
+            try:
+                if since_receipts >= _RECEIPT_SECONDS:
+                    self._tell_receipts()
+                    since_receipts = 0.0
+                if self._stop.wait(interval):
+                    return
+                since_receipts += interval
+                self._beat_and_tell()
+            except Exception:  # noqa: BLE001 - a dead heartbeat would let the pass expire
+                _log.exception("heartbeat of run %s stumbled", self._joiner.slug)
+                if self._stop.wait(interval):
+                    return
 
     def _beat_and_tell(self) -> None:
         try:

@@ -63,7 +63,7 @@ class Joiner:
         Raises:
             ClientError: refused, not reachable, or what came is not to be trusted.
         """
-        trust = trust_update(self.client, self.home.site(self.client.address))
+        trust = self.trust_update()
         answer = self.client.post(f"/runs/{self.slug}/join/", self._request(), JoinResponse)
         config = self._config(answer.config, trust)
         return Admission(
@@ -78,9 +78,13 @@ class Joiner:
             trust=trust,
         )
 
+    def trust_update(self) -> Trust:
+        """Fetch the site's keys and return those that are trusted."""
+        return trust_update(self.client, self.home.site(self.client.address))
+
     def config_read(self) -> Signed[RunConfig]:
         """Fetch and check the newest config without joining (it is public)."""
-        trust = trust_update(self.client, self.home.site(self.client.address))
+        trust = self.trust_update()
         return self._config(self.client.get(f"/runs/{self.slug}/config/", ConfigOut).jws, trust)
 
     def pass_check(self, token: str, trust: Trust, *, lineage: int) -> Signed[PeerPass]:
