@@ -66,9 +66,7 @@ def _prepare_child() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with_parent()
     original = asyncio.subprocess.create_subprocess_exec
-    asyncio.subprocess.create_subprocess_exec = partial(  # type: ignore[assignment]
-        original, preexec_fn=_die_with_parent
-    )
+    asyncio.subprocess.create_subprocess_exec = partial(original, preexec_fn=_die_with_parent)
     if _log_path is not None:
         log = os.open(_log_path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         os.dup2(log, 1)

@@ -124,9 +124,7 @@ class ProgressReader:
 def _parse(value: Any, thumbprint: str, raw: RawRecord) -> ProgressRecord:
     received_at = datetime.fromtimestamp(raw.received_at, UTC)
     if value is None:
-        return ProgressRecord(
-            thumbprint, "", 0, 0, 0.0, False, received_at, received_at, left=True
-        )
+        return ProgressRecord(thumbprint, "", 0, 0, 0.0, False, received_at, received_at, left=True)
     progress = LocalTrainingProgress.parse_obj(value)
     speed = progress.samples_per_second
     return ProgressRecord(

@@ -7,6 +7,7 @@ even by filling in a missing ``jws``.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hivemind.dht.schema import BytesWithPublicKey, RSASignatureValidator, SchemaValidator
 from hivemind.dht.validation import RecordValidatorBase
@@ -16,23 +17,30 @@ from pydantic.v1 import BaseModel, confloat, conint, constr
 from training.client.swarm_key import SwarmKey
 from training.swarm.identity import rsa_key
 
-_FINITE = confloat(strict=True, allow_inf_nan=False)
-_COUNT = conint(strict=True, ge=0)
-_RATE = confloat(strict=True, ge=0.0, allow_inf_nan=False)
+if TYPE_CHECKING:
+    Finite = float
+    Rate = float
+    Count = int
+    Token = str
+else:
+    Finite = confloat(strict=True, ge=-1e18, le=1e18)
+    Rate = confloat(strict=True, ge=0.0, le=1e18)
+    Count = conint(strict=True, ge=0)
+    Token = constr(strict=True, max_length=16_384)
 
 
 class StockMetrics(BaseModel):
     """The record of hivemind's example trainer. ``loss`` is a sum over ``mini_steps``."""
 
-    step: _COUNT
-    samples_per_second: _RATE
-    samples_accumulated: _COUNT
-    loss: _FINITE
-    mini_steps: _COUNT
+    step: Count
+    samples_per_second: Rate
+    samples_accumulated: Count
+    loss: Finite
+    mini_steps: Count
 
 
 class SignedMetrics(StockMetrics):
-    jws: constr(strict=True, max_length=16_384)  # type: ignore[valid-type]
+    jws: Token
 
 
 class StockMetricsSchema(BaseModel):

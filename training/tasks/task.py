@@ -1,14 +1,17 @@
 """What a task has to offer to the trainer."""
 
+import hashlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from pydantic import BaseModel
 
 from training.protocol.config import RunConfig
 
+P = TypeVar("P", bound=BaseModel)
 Batch = dict[str, torch.Tensor]
 
 
@@ -29,7 +32,11 @@ class Task(Protocol):
 
     name: str
     summary: str
-    params_model: type[BaseModel]
+
+    @property
+    def params_model(self) -> type[BaseModel]:
+        """Return what ``config.task.params`` has to fit."""
+        ...
 
     def model_build(self, config: RunConfig, artifacts: Path) -> torch.nn.Module:
         """Return the untrained model; ``config.seed`` gives every peer the same weights."""
@@ -46,16 +53,47 @@ class Task(Protocol):
         ...
 
 
-def params_read(task: Task, config: RunConfig) -> Any:
-    """Return the task's checked parameters.
+def params_read(model: type[P], config: RunConfig) -> P:
+    """Return the checked parameters of the config's task.
 
     Raises:
-        TaskError: the config's parameters do not fit ``task.params_model``.
+        TaskError: they do not fit ``model``.
     """
     try:
-        return task.params_model.model_validate(config.task.params)
+        return model.model_validate(config.task.params)
     except ValueError as error:
         raise TaskError(
-            f"the parameters of task {task.name} do not fit: {error}",
+            f"the parameters of task {config.task.name} do not fit: {error}",
             "The run's organiser must publish a corrected config.",
         ) from error
+
+
+def artifact_path(config: RunConfig, artifacts: Path, name: str) -> Path:
+    """Return the file of one of the config's artifacts, stored by name or by content hash.
+
+    Raises:
+        TaskError: the config has no such artifact, or the file is not the one it means.
+    """
+    artifact = next((item for item in config.artifacts if item.name == name), None)
+    if artifact is None:
+        raise TaskError(
+            f"the config has no artifact {name!r}",
+            "The run's organiser must publish a config with that file.",
+        )
+    for path in (artifacts / artifact.name, artifacts / artifact.sha256):
+        if path.is_file() and _sha256(path) == artifact.sha256:
+            return path
+    raise TaskError(f"the artifact {name!r} is missing or damaged", "Join again to download it.")
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's generator inside the block and put it back after."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

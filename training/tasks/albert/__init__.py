@@ -1,0 +1,1 @@
+"""ALBERT pre-training: masked words and sentence order."""

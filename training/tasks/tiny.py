@@ -1,0 +1,50 @@
+"""The ``tiny`` task: learns in seconds; for tests and first tries of a set-up."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from pydantic import Field, PositiveInt
+from torch.nn.functional import cross_entropy
+
+from training.protocol.base import FrozenModel
+from training.protocol.config import RunConfig
+from training.tasks.task import Batch, params_read, seeded
+
+
+class TinyParams(FrozenModel):
+    features: PositiveInt = 16
+    hidden: PositiveInt = 32
+    classes: int = Field(default=4, ge=2)
+
+
+class TinyTask:
+    """A two-layer classifier whose labels a fixed random linear map decides."""
+
+    name = "tiny"
+    summary = "A classifier on generated data that learns in seconds, for tests"
+    params_model = TinyParams
+
+    def model_build(self, config: RunConfig, artifacts: Path) -> torch.nn.Module:
+        params = params_read(TinyParams, config)
+        with seeded(config.seed):
+            return torch.nn.Sequential(
+                torch.nn.Linear(params.features, params.hidden),
+                torch.nn.LayerNorm(params.hidden),
+                torch.nn.Tanh(),
+                torch.nn.Linear(params.hidden, params.classes),
+            )
+
+    def batches(
+        self, config: RunConfig, artifacts: Path, *, seed: int, micro_batch: int
+    ) -> Iterator[Batch]:
+        params = params_read(TinyParams, config)
+        with seeded(config.seed + 1):
+            truth = torch.randn(params.features, params.classes)
+        generator = torch.Generator().manual_seed(seed)
+        while True:
+            inputs = torch.randn(micro_batch, params.features, generator=generator)
+            yield {"inputs": inputs, "labels": (inputs @ truth).argmax(dim=1)}
+
+    def loss(self, model: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, int]:
+        return cross_entropy(model(batch["inputs"]), batch["labels"]), len(batch["labels"])
