@@ -41,9 +41,7 @@ def progress(
 
 
 def left(name: str, seconds: float) -> ProgressRecord:
-    return ProgressRecord(
-        key_of(name), "", 0, 0, 0.0, False, at(seconds), at(seconds), left=True
-    )
+    return ProgressRecord(key_of(name), "", 0, 0, 0.0, False, at(seconds), at(seconds), left=True)
 
 
 def metrics(

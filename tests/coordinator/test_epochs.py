@@ -229,7 +229,7 @@ def test_the_loss_of_an_epoch_is_weighted_by_samples() -> None:
 def test_a_full_list_of_recent_epochs_says_nothing_of_older_ones() -> None:
     book = settled_book()
     book.observe(progress("alice", 1, 96, 0))
-    recent = {epoch: 10 for epoch in range(3, 35)}
+    recent = dict.fromkeys(range(3, 35), 10)
     book.observe_metrics(key_of("alice"), metrics(35, 5, recent), at(5))
     reports = book.close(at(16))
     assert work_of(reports[0], "alice") == {"alice": 96}
@@ -240,9 +240,7 @@ def test_metrics_of_the_present_epoch_and_of_other_roles_are_no_claims() -> None
     book = settled_book()
     book.observe(progress("alice", 2, 0, 0))
     book.observe_metrics(key_of("bob"), metrics(1, 1, {1: 99, 5: 99}), at(1))
-    book.observe_metrics(
-        key_of("charlie"), metrics(2, 1, {1: 99}, role=Role.COORDINATOR), at(1)
-    )
+    book.observe_metrics(key_of("charlie"), metrics(2, 1, {1: 99}, role=Role.COORDINATOR), at(1))
     assert [r.work for r in book.close(at(50))] == [()]
 
 

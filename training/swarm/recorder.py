@@ -31,6 +31,10 @@ from training.swarm.records import ProgressRecord
 QUEUE_LENGTH = 20_000
 """Records that may wait. When it is full new ones are dropped: a later one says more."""
 _MAX_RECORD_BYTES = 8_192
+_LIFETIME_SECONDS = 60.0
+"""hivemind's ``metadata_expiration``: a record expires so long after it was made."""
+_FRESH_SECONDS = 5.0
+"""Clocks of peers may differ by 3 s."""
 
 
 class RawRecord(NamedTuple):
@@ -122,7 +126,7 @@ class ProgressReader:
 
 
 def _parse(value: Any, thumbprint: str, raw: RawRecord) -> ProgressRecord:
-    received_at = datetime.fromtimestamp(raw.received_at, UTC)
+    received_at = _received_at(raw)
     if value is None:
         return ProgressRecord(thumbprint, "", 0, 0, 0.0, False, received_at, received_at, left=True)
     progress = LocalTrainingProgress.parse_obj(value)
@@ -137,6 +141,13 @@ def _parse(value: Any, thumbprint: str, raw: RawRecord) -> ProgressRecord:
         reported_at=datetime.fromtimestamp(progress.time, UTC),
         received_at=received_at,
     )
+
+
+def _received_at(raw: RawRecord) -> datetime:
+    """Return when the record was made, for one that did not come fresh from its owner."""
+    made_at = raw.expiration_time - _LIFETIME_SECONDS
+    is_fresh = raw.received_at - made_at < _FRESH_SECONDS
+    return datetime.fromtimestamp(raw.received_at if is_fresh else made_at, UTC)
 
 
 @lru_cache(maxsize=4096)
