@@ -8,6 +8,7 @@ from typing import Any
 
 from joserfc.jwk import OKPKey
 
+from training.client.address import SiteAddress, site_address_parse
 from training.client.errors import UNEXPECTED, PlatformError
 from training.client.files import file_broken, json_read, json_write
 from training.client.http import PlatformClient
@@ -44,7 +45,7 @@ def trust_update(client: PlatformClient, folder: Path) -> Trust:
         trust = Trust(tuple(key for key, _ in published), is_first=True)
     else:
         trust = trust_extend(pinned, published, now=client.clock.now())
-    _write(folder, trust)
+    _write(folder, trust, client.address.origin)
     return trust
 
 
@@ -87,6 +88,16 @@ def trust_read(folder: Path) -> Trust | None:
     return Trust(keys, retired)
 
 
+def sites_known(root: Path) -> list[tuple[SiteAddress, Path]]:
+    """Return the sites whose keys were ever pinned in this home, with their folders."""
+    found = []
+    for path in sorted(root.glob("sites/*/keys.json")):
+        origin = (json_read(path) or {}).get("origin")
+        if isinstance(origin, str):
+            found.append((site_address_parse(origin), path.parent))
+    return found
+
+
 def _is_vouched(key: OKPKey, vouch: str, trusted: dict[str, OKPKey], now: datetime) -> bool:
     try:
         signed = verify(vouch, typ=TYP_KEY, model=KeyVouch, keys=trusted.values(), now=now)
@@ -114,8 +125,9 @@ def _jwks_of(answer: Any, client: PlatformClient) -> list[tuple[OKPKey, str]]:
     return pairs
 
 
-def _write(folder: Path, trust: Trust) -> None:
+def _write(folder: Path, trust: Trust, origin: str) -> None:
     value = {
+        "origin": origin,
         "keys": [public_jwk(key) for key in trust.keys],
         "retired": [public_jwk(key) for key in trust.retired],
     }

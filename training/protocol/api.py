@@ -201,6 +201,22 @@ class ReceiptOut(TolerantModel):
     jws: str
 
 
+class WhyLink(TolerantModel):
+    """One link of the chain from heartbeat to ledger."""
+
+    code: str
+    ok: bool | None
+    """None: cannot be told, because an earlier link is broken."""
+    text: str
+    remedy: str = ""
+
+
+class WhyOut(TolerantModel):
+    """Why work was or was not counted: the links in order; the first broken one matters."""
+
+    links: tuple[WhyLink, ...]
+
+
 class DeviceOut(TolerantModel):
     id: str
     name: str

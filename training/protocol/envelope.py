@@ -95,6 +95,11 @@ def peek_key_id(token: str) -> str:
     return str(_header(token).get("kid", ""))
 
 
+def peek_type(token: str) -> str:
+    """Return the ``typ`` of a message that is not verified yet ('' when there is none)."""
+    return str(_header(token).get("typ", ""))
+
+
 def peek_body(token: str) -> dict[str, Any]:
     """Return the payload WITHOUT checking the signature: for looking up the right key only."""
     _header(token)
@@ -114,17 +119,30 @@ def _header(token: str) -> dict[str, Any]:
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, "this is not a JWS compact string") from error
 
 
-def _open(payload: bytes | None, *, model: type[T], key_id: str, token: str, now: datetime) -> Signed[T]:
+def _open(
+    payload: bytes | None, *, model: type[T], key_id: str, token: str, now: datetime
+) -> Signed[T]:
     try:
         data = json.loads(payload or b"")
         issuer, issued, expires, message_id = (data.pop(name) for name in _CLAIMS)
         issued_at = datetime.fromtimestamp(int(issued), UTC)
         expires_at = datetime.fromtimestamp(int(expires), UTC)
         body = model.model_validate_json(json.dumps(data))
-    except (ValidationError, ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise EnvelopeError(ErrorCode.BODY_INVALID, f"the signed body does not fit: {error}") from error
+    except (
+        ValidationError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+    ) as error:
+        raise EnvelopeError(
+            ErrorCode.BODY_INVALID, f"the signed body does not fit: {error}"
+        ) from error
     if expires_at <= now:
         raise EnvelopeError(ErrorCode.ENVELOPE_EXPIRED, f"expired at {expires_at.isoformat()}")
     if issued_at > now + CLOCK_LEEWAY:
-        raise EnvelopeError(ErrorCode.ENVELOPE_EXPIRED, f"dated {issued_at.isoformat()}, in the future")
+        raise EnvelopeError(
+            ErrorCode.ENVELOPE_EXPIRED, f"dated {issued_at.isoformat()}, in the future"
+        )
     return Signed(body, str(issuer), issued_at, expires_at, str(message_id), key_id, token)
