@@ -27,6 +27,7 @@ ALLOWED_HOSTS = [
     *{_public.hostname or "localhost", "localhost", "127.0.0.1", "[::1]"},
 ]
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]
+CSRF_FAILURE_VIEW = "web.core.failures.csrf_failed"
 BEHIND_PROXY = env_bool("BEEYARD_BEHIND_PROXY", default=False)
 if BEHIND_PROXY:
     SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
@@ -50,6 +51,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.humanize",
     "channels",
+    "ninja",
     "allauth",
     "allauth.account",
     "allauth.idp.oidc",
@@ -69,6 +71,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.core.middleware.security_headers_middleware",
+    "web.api.errors.problem_middleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -195,7 +198,16 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 10_000_000
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request": {"()": "web.core.requestid.RequestIdFilter"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["request"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": env_text("BEEYARD_LOG_LEVEL", "INFO")},
 }

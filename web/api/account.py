@@ -1,0 +1,5 @@
+"""One's own account and machines."""
+
+from ninja import Router
+
+router = Router()

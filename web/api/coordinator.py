@@ -1,0 +1,5 @@
+"""Calls of coordinators."""
+
+from ninja import Router
+
+router = Router()

@@ -1,0 +1,5 @@
+"""What everybody may read."""
+
+from ninja import Router
+
+router = Router()

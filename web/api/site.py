@@ -1,0 +1,5 @@
+"""Keys, files and health of the site."""
+
+from ninja import Router
+
+router = Router()

@@ -1,0 +1,5 @@
+"""Calls of trainers."""
+
+from ninja import Router
+
+router = Router()

@@ -1,0 +1,5 @@
+"""Addresses of control."""
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

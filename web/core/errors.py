@@ -1,0 +1,67 @@
+"""The one kind of error that services raise, and its JSON form (RFC 9457)."""
+
+import math
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+
+from training.protocol.errors import ErrorCode
+
+PROBLEM_CONTENT_TYPE = "application/problem+json"
+
+
+class AppError(Exception):
+    """Something that the caller should know: what happened and what to do about it."""
+
+    def __init__(
+        self,
+        code: ErrorCode,
+        detail: str = "",
+        *,
+        retry_after: float | None = None,
+        status: int | None = None,
+    ) -> None:
+        self.code = code
+        self.detail = detail or f"{code.info.title}."
+        self.retry_after = retry_after
+        """Seconds."""
+        self.status = status or code.info.status
+        super().__init__(f"{code}: {self.detail}")
+
+    @property
+    def title(self) -> str:
+        return self.code.info.title
+
+    @property
+    def remedy(self) -> str:
+        return self.code.info.remedy
+
+
+def problem_body(error: AppError, **members: Any) -> dict[str, Any]:
+    """Return the problem document of an error; ``members`` are further members of it."""
+    return {
+        "type": f"urn:beeyard:problem:{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.detail,
+        "code": str(error.code),
+        "remedy": error.remedy,
+    } | members
+
+
+def problem_response(error: AppError, **members: Any) -> JsonResponse:
+    """Return the answer that a program gets for an error."""
+    response = JsonResponse(
+        problem_body(error, **members), status=error.status, content_type=PROBLEM_CONTENT_TYPE
+    )
+    response["Cache-Control"] = "no-store"
+    if error.retry_after is not None:
+        response["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    if error.status == 401:
+        response["WWW-Authenticate"] = 'Bearer realm="beeyard"'
+    return response
+
+
+def is_for_programs(request: HttpRequest) -> bool:
+    """Whether errors of this request are answered as JSON rather than as a page."""
+    return request.path_info.startswith("/api/")

@@ -1,0 +1,22 @@
+"""All HTTP addresses."""
+
+from django.contrib import admin
+from django.urls import include, path
+
+from web.accounts.views import terminal_login_confirm
+from web.api.urls import api
+
+handler400 = "web.core.failures.bad_request"
+handler403 = "web.core.failures.permission_denied"
+handler404 = "web.core.failures.page_not_found"
+handler500 = "web.core.failures.server_error"
+
+urlpatterns = [
+    path("api/v1/", api.urls),
+    path("identity/o/device", terminal_login_confirm),
+    path("", include("allauth.idp.urls")),
+    path("accounts/", include("allauth.account.urls")),
+    path("admin/", admin.site.urls),
+    path("control/", include("web.control.urls")),
+    path("", include("web.pages.urls")),
+]
