@@ -9,8 +9,6 @@ from training.client.http import PlatformClient
 from training.protocol.config import Artifact
 from training.protocol.names import API_PREFIX
 
-_CHUNK = 1 << 20
-
 
 def artifact_fetch(client: PlatformClient, folder: Path, artifact: Artifact) -> Path:
     """Return the file's path in ``folder`` (named by its hash), downloaded when needed.
@@ -50,7 +48,7 @@ def _download(client: PlatformClient, part: Path, artifact: Artifact) -> None:
             have = 0
         with part.open("r+b" if have else "wb") as file:
             file.seek(have)
-            for chunk in response.iter_bytes(_CHUNK):
+            for chunk in response.iter_raw():
                 have += len(chunk)
                 if have > artifact.size:
                     break

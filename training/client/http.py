@@ -110,7 +110,9 @@ class PlatformClient:
     @contextmanager
     def download(self, path: str, *, start: int) -> Iterator[httpx.Response]:
         """Stream a public file from byte ``start``; one attempt, the caller retries."""
-        headers = {"Range": f"bytes={start}-"} if start else {}
+        headers = {"Accept-Encoding": "identity"}  # ranges and hashes are of the plain bytes
+        if start:
+            headers["Range"] = f"bytes={start}-"
         try:
             with self._http.stream("GET", path, headers=headers) as response:
                 if not response.is_success:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from training.client.artifacts import artifact_fetch
 from training.client.errors import trust_error
-from training.client.files import file_write
+from training.client.files import file_write, folder_make
 from training.client.http import PlatformClient
 from training.client.signed import config_verify, pass_verify
 from training.client.store import Home
@@ -29,8 +29,8 @@ class Admission:
 
     config: Signed[RunConfig]
     peer_pass: Signed[PeerPass]
-    artifacts: dict[str, Path]
-    """Local files of the config's artifacts, by name."""
+    artifacts: Path
+    """Folder with the config's files, named by their hashes, all checked."""
     bootstrap_peers: tuple[str, ...]
     min_epoch: int
     device_id: str
@@ -139,9 +139,11 @@ class Joiner:
         file_write(path, token.encode())
         return config
 
-    def _artifacts(self, config: RunConfig) -> dict[str, Path]:
-        folder = self.folder / "artifacts"
-        return {a.name: artifact_fetch(self.client, folder, a) for a in config.artifacts}
+    def _artifacts(self, config: RunConfig) -> Path:
+        folder = folder_make(self.folder / "artifacts")
+        for artifact in config.artifacts:
+            artifact_fetch(self.client, folder, artifact)
+        return folder
 
 
 def _known_version(path: Path) -> int:
