@@ -18,7 +18,9 @@ from training.client.files import json_read, json_write
 from training.protocol.base import Instant, TolerantModel
 from training.protocol.states import Role
 
-Phase = Literal["starting", "joining", "syncing", "training", "averaging", "paused", "leaving"]
+Phase = Literal[
+    "starting", "joining", "syncing", "training", "averaging", "waiting", "paused", "leaving"
+]
 WRITE_SECONDS = 2.0
 
 

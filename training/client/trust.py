@@ -4,20 +4,27 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from joserfc.jwk import OKPKey
+from pydantic import JsonValue
 
 from training.client.address import SiteAddress, site_address_parse
 from training.client.errors import UNEXPECTED, PlatformError
 from training.client.files import file_broken, json_read, json_write
 from training.client.http import PlatformClient
+from training.protocol.base import TolerantModel
 from training.protocol.claims import KeyVouch
 from training.protocol.envelope import EnvelopeError, verify
 from training.protocol.keys import key_load, public_jwk
 from training.protocol.names import TYP_KEY
 
 VOUCHED_BY = "vouched_by"
+
+
+class KeySet(TolerantModel):
+    """The body of ``keys/``: JWKs, each perhaps with a member ``vouched_by``."""
+
+    keys: tuple[dict[str, JsonValue], ...]
 
 
 @dataclass(frozen=True)
@@ -39,7 +46,7 @@ def trust_update(client: PlatformClient, folder: Path) -> Trust:
         PlatformError: the site's answer holds no usable key.
         ClientError: the pinned keys cannot be read.
     """
-    published = _jwks_of(client.get_json("/keys/"), client)
+    published = _keys_of(client.get("/keys/", KeySet), client)
     pinned = trust_read(folder)
     if pinned is None:
         trust = Trust(tuple(key for key, _ in published), is_first=True)
@@ -106,9 +113,9 @@ def _is_vouched(key: OKPKey, vouch: str, trusted: dict[str, OKPKey], now: dateti
         return False
 
 
-def _jwks_of(answer: Any, client: PlatformClient) -> list[tuple[OKPKey, str]]:
+def _keys_of(answer: KeySet, client: PlatformClient) -> list[tuple[OKPKey, str]]:
     pairs = []
-    for jwk in answer.get("keys", ()) if isinstance(answer, dict) else ():
+    for jwk in answer.keys:
         try:
             key = key_load(jwk)
         except (ValueError, TypeError):
