@@ -79,7 +79,8 @@ def _mean_loss(views: Sequence[PeerView]) -> float | None:
 
 def reports_that_fit(pending: Sequence[EpochReport]) -> tuple[EpochReport, ...]:
     """Return the oldest reports that one snapshot can carry; the others wait for their turn."""
-    rows, chosen = 0, []
+    rows = 0
+    chosen: list[EpochReport] = []
     for report in pending:
         rows += 1 + len(report.work)
         if chosen and rows > MAX_WORK_ROWS:
@@ -91,8 +92,8 @@ def reports_that_fit(pending: Sequence[EpochReport]) -> tuple[EpochReport, ...]:
 def snapshot_make(
     config: RunConfig,
     figures: SwarmFigures,
-    views: Sequence[PeerView],
     *,
+    views: Sequence[PeerView],
     seq: int,
     now: datetime,
     pending: Sequence[EpochReport],

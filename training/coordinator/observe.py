@@ -1,7 +1,7 @@
 """Looks at the swarm: progress records that were pushed to us, metrics records that we read."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -88,14 +88,17 @@ class SwarmView:
         self._metrics = seen
         return list(seen.values())
 
-    def peers(self, now: datetime) -> list[PeerView]:
-        """Return all peers heard of in the last minute."""
+    def peers(self, now: datetime, direct: Collection[str] = ()) -> list[PeerView]:
+        """Return all peers heard of in the last minute.
+
+        ``direct``: ids of peers that answer at their address.
+        """
         self._progress = {
             key: r for key, r in self._progress.items() if r.received_at >= now - GONE_AFTER
         }
         self._left = {key: t for key, t in self._left.items() if t >= now - GONE_AFTER}
         keys = sorted(self._progress.keys() | self._metrics.keys())
-        return [self._peer(key) for key in keys]
+        return [self._peer(key, direct) for key in keys]
 
     def _seen_at(self, record: MetricsRecord, now: datetime) -> datetime:
         """A record that did not change since the last reading is as old as it was then."""
@@ -108,7 +111,7 @@ class SwarmView:
         age = now.timestamp() - (record.expires_at - lifetime)
         return now - timedelta(seconds=min(max(age, 0.0), lifetime))
 
-    def _peer(self, key: str) -> PeerView:
+    def _peer(self, key: str, direct: Collection[str]) -> PeerView:
         progress, seen = self._progress.get(key), self._metrics.get(key)
         times = [progress.received_at] if progress else []
         times += [seen.seen_at] if seen else []
@@ -116,11 +119,13 @@ class SwarmView:
         metrics = seen.metrics if seen else None
         left_at = self._left.get(key)
         has_left = left_at is not None and (seen is None or seen.seen_at <= left_at)
+        peer_id = progress.peer_id if progress else metrics.peer_id if metrics else ""
+        reach = Reach.DIRECT if peer_id in direct else Reach.UNKNOWN
         observation = PeerObservation(
             key_thumbprint=key,
-            peer_id=(progress.peer_id if progress else "") or (metrics.peer_id if metrics else ""),
+            peer_id=peer_id,
             seen_at=max(times),
-            reach=Reach.CLIENT if is_client else Reach.UNKNOWN,
+            reach=Reach.CLIENT if is_client else reach,
             epoch=epoch,
             samples_accumulated=samples,
             samples_per_second=speed,
