@@ -1,0 +1,136 @@
+"""A trainer made of hivemind's own optimizer, which knows nothing of Beeyard but the names.
+
+``python -m tests.swarm.stock_trainer FOLDER SAMPLES_PER_SECOND [--metrics] PEERS…`` trains the
+config's task until SIGTERM. ``FOLDER/truth.jsonl`` gets one line per finished epoch: what really
+entered the average. ``--metrics`` signs and publishes metrics as our trainer does.
+"""
+
+import json
+import signal
+import sys
+import threading
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import hivemind
+
+from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
+from training.protocol.config import RunConfig
+from training.protocol.envelope import sign
+from training.protocol.keys import key_generate
+from training.protocol.metrics import EpochSamples, PeerMetrics
+from training.protocol.names import TYP_METRICS
+from training.swarm.dht import dht_start, dht_stop, metrics_store
+from training.swarm.identity import rsa_key
+from training.tasks.optim import optimizer_build, scheduler_build
+from training.tasks.registry import task_get
+
+MICRO_BATCH = 8
+
+
+class Publisher(threading.Thread):
+    """Publishes signed metrics every half second."""
+
+    def __init__(self, config: RunConfig, dht: hivemind.DHT, key: SwarmKey) -> None:
+        super().__init__(daemon=True)
+        self.config, self.dht, self.key, self.device = config, dht, key, key_generate()
+        self.epoch = self.samples = self.total = 0
+        self.loss: float | None = None
+        self.recent: list[EpochSamples] = []
+
+    def run(self) -> None:
+        while True:
+            now = datetime.now(UTC)
+            metrics = PeerMetrics(
+                run=self.config.run,
+                lineage=self.config.lineage,
+                peer_id=self.key.peer_id,
+                config_version=1,
+                epoch=self.epoch,
+                samples_accumulated=self.samples,
+                samples_total=self.total,
+                samples_per_second=5.0,
+                loss=self.loss,
+                recent=tuple(self.recent[-32:]),
+                taken_at=now,
+            )
+            lifetime = timedelta(minutes=2)
+            token = sign(
+                metrics, typ=TYP_METRICS, key=self.device, issuer="x", lifetime=lifetime, now=now
+            )
+            metrics_store(
+                self.dht,
+                run_id=self.config.swarm_id,
+                key=self.key,
+                metrics_jws=token,
+                metrics=metrics,
+                expires_seconds=60,
+            )
+            time.sleep(0.5)
+
+
+def main(folder: Path, speed: float, *, publish: bool, peers: list[str]) -> None:
+    config = RunConfig.model_validate_json((folder / "config.json").read_text())
+    key = swarm_key_load_or_create(folder / "swarm.key")
+    dht = dht_start(
+        key=key,
+        run_id=config.swarm_id,
+        initial_peers=peers,
+        bind="127.0.0.1",
+        port=0,
+        client_mode=False,
+    )
+    task = task_get(config.task.name)
+    model = task.model_build(config, folder)
+    groups, factory = optimizer_build(config.optimizer, model)
+    swarm = config.swarm
+    optimizer = hivemind.Optimizer(
+        dht=dht,
+        run_id=config.swarm_id,
+        target_batch_size=swarm.target_batch_size,
+        batch_size_per_step=MICRO_BATCH,
+        params=groups,
+        optimizer=factory,
+        scheduler=scheduler_build(config.optimizer),
+        matchmaking_time=swarm.matchmaking_seconds,
+        averaging_timeout=swarm.averaging_timeout_seconds,
+        average_state_every=swarm.average_state_every,
+        averager_opts={"request_timeout": swarm.request_timeout_seconds},
+        tracker_opts={"private_key": rsa_key(key)},
+    )
+    leaving = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: leaving.set())
+    optimizer.load_state_from_peers()
+    publisher = Publisher(config, dht, key)
+    publisher.epoch = optimizer.local_epoch
+    if publish:
+        publisher.start()
+    (folder / "started").write_text(str(optimizer.local_epoch))
+    batches = task.batches(config, folder, seed=hash(key.peer_id) % 1000, micro_batch=MICRO_BATCH)
+    while not leaving.is_set():
+        time.sleep(MICRO_BATCH / speed)
+        loss, count = task.loss(model, next(batches))
+        loss.backward()
+        epoch, before = optimizer.local_epoch, optimizer.grad_averager.local_samples_accumulated
+        optimizer.step()
+        optimizer.zero_grad()
+        publisher.total += count
+        publisher.loss = float(loss)
+        if optimizer.local_epoch == epoch:
+            publisher.samples = optimizer.grad_averager.local_samples_accumulated
+            continue
+        if optimizer.local_epoch == epoch + 1:
+            entered = before + count
+            with (folder / "truth.jsonl").open("a") as file:
+                file.write(json.dumps([epoch, entered]) + "\n")
+            publisher.recent.append(EpochSamples(epoch=epoch, samples=entered))
+        publisher.epoch, publisher.samples = optimizer.local_epoch, 0
+    optimizer.shutdown()
+    dht_stop(dht)
+
+
+if __name__ == "__main__":
+    words = [word for word in sys.argv[1:] if word != "--metrics"]
+    main(Path(words[0]), float(words[1]), publish="--metrics" in sys.argv, peers=words[2:])
