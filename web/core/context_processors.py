@@ -5,7 +5,14 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 
+from training.protocol.names import TRAINER_VERSION
+
 
 def site(request: HttpRequest) -> dict[str, Any]:
-    """Return the site's address."""
-    return {"public_url": settings.PUBLIC_URL}
+    """Return the site's address and version, and whether the visitor may see the control pages."""
+    user = getattr(request, "user", None)
+    return {
+        "public_url": settings.PUBLIC_URL,
+        "site_version": TRAINER_VERSION,
+        "is_organiser": bool(user and user.is_authenticated and user.is_staff),
+    }
