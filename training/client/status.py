@@ -8,7 +8,6 @@ import os
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
 
 import psutil
 from pydantic import ValidationError
@@ -18,9 +17,10 @@ from training.client.files import json_read, json_write
 from training.protocol.base import Instant, TolerantModel
 from training.protocol.states import Role
 
-Phase = Literal[
-    "starting", "joining", "syncing", "training", "averaging", "waiting", "paused", "leaving"
-]
+PHASES = (
+    *("starting", "joining", "syncing", "waiting"),
+    *("training", "averaging", "paused", "leaving"),
+)
 WRITE_SECONDS = 2.0
 
 
@@ -38,7 +38,8 @@ class Status(TolerantModel):
     pid: int
     started_at: Instant
     role: Role
-    phase: Phase = "starting"
+    phase: str = "starting"
+    """One of :data:`PHASES`."""
     epoch: int = 0
     samples_total: int = 0
     samples_per_second: float = 0.0
