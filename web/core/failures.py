@@ -43,7 +43,7 @@ def _page(request: HttpRequest, error: AppError, context: dict[str, Any]) -> str
         page = select_template(names).render(
             {"problem": problem, "request_id": request_id()} | context, request
         )
-    except Exception:  # noqa: BLE001 whatever broke the page, its reader still gets a sentence
+    except Exception:
         logger.exception("the error page %s cannot be rendered", names[0])
         return _BARE.format(**{name: escape(str(value)) for name, value in problem.items()})
     return str(page)

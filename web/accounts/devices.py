@@ -1,0 +1,110 @@
+"""Machines of an account: linked at the first join, bound to the login that they use."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from training.protocol.errors import ErrorCode
+from training.protocol.keys import key_load, public_jwk
+from web.accounts.credentials import Credential
+from web.accounts.grants import grant_end
+from web.accounts.models import ApiToken, Device, User
+from web.core.audit import audit_record
+from web.core.errors import AppError
+from web.core.events import access_changed_publish
+
+SEEN_EVERY = timedelta(seconds=15)
+"""``last_seen_at`` is written no more often than this."""
+
+
+@transaction.atomic
+def device_bind(
+    user: User,
+    *,
+    jwk: Mapping[str, Any],
+    name: str,
+    hardware: Mapping[str, Any],
+    trainer_version: str,
+    credential: Credential,
+    now: datetime,
+) -> Device:
+    """Return the account's device with this key, made if new, and bind the login to it.
+
+    A revoked device may come back with a login that was made after its revocation.
+
+    Raises:
+        AppError: BODY_INVALID (not an Ed25519 key), DEVICE_KEY_MISMATCH (the login is bound to
+            another key) or DEVICE_REVOKED.
+    """
+    try:
+        public = public_jwk(key_load(dict(jwk)))
+    except ValueError as error:
+        raise AppError(ErrorCode.BODY_INVALID, str(error)) from error
+    kid = public["kid"]
+    if credential.device is not None and credential.device.kid != kid:
+        raise AppError(ErrorCode.DEVICE_KEY_MISMATCH)
+    device, is_new = Device.objects.get_or_create(
+        user=user, kid=kid, defaults={"jwk": public, "name": _name(name)}
+    )
+    if is_new:
+        audit_record(user, "device.linked", device.public_id, {"name": device.name})
+    if device.revoked_at:
+        _relink(device, credential)
+    device.hardware = dict(hardware)
+    device.trainer_version = trainer_version
+    device.last_seen_at = now
+    _login_bind(device, credential, now)
+    device.save()
+    return device
+
+
+@transaction.atomic
+def device_rename(device: Device, name: str) -> None:
+    """Give a device another name."""
+    old, device.name = device.name, _name(name)
+    device.save(update_fields=("name",))
+    audit_record(device.user, "device.renamed", device.public_id, {"old": old, "new": device.name})
+
+
+@transaction.atomic
+def device_revoke(actor: User, device: Device) -> None:
+    """Take a device's access away, with its terminal login and tokens; what it did stays."""
+    if device.revoked_at:
+        return
+    now = timezone.now()
+    device.revoked_at = now
+    device.save(update_fields=("revoked_at",))
+    grant_end(device.user_id, device.grant_id, now)
+    device.api_tokens.filter(revoked_at=None).update(revoked_at=now)
+    audit_record(actor, "device.revoked", device.public_id, {"owner": device.user.username})
+    transaction.on_commit(access_changed_publish)
+
+
+def device_seen(device: Device, now: datetime) -> None:
+    """Remember that a device called."""
+    if device.last_seen_at is None or device.last_seen_at <= now - SEEN_EVERY:
+        device.last_seen_at = now
+        device.save(update_fields=("last_seen_at",))
+
+
+def _name(name: str) -> str:
+    return " ".join(name.split())[:80] or "machine"
+
+
+def _relink(device: Device, credential: Credential) -> None:
+    made_at = credential.token.created_at if credential.token else None
+    if credential.device is not None or (made_at and made_at <= device.revoked_at):
+        raise AppError(ErrorCode.DEVICE_REVOKED)
+    device.revoked_at = None
+    audit_record(device.user, "device.linked", device.public_id, {"again": True})
+
+
+def _login_bind(device: Device, credential: Credential, now: datetime) -> None:
+    if credential.grant_id and credential.grant_id != device.grant_id:
+        grant_end(device.user_id, device.grant_id, now)  # one machine, one login
+        device.grant_id = credential.grant_id
+    if credential.token is not None and credential.token.device_id is None:
+        ApiToken.objects.filter(pk=credential.token.pk).update(device=device)

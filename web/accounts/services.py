@@ -1,0 +1,128 @@
+"""Accounts and tokens: every write, with its audit row, in one transaction."""
+
+import secrets
+from datetime import timedelta
+
+from django.contrib.sessions.models import Session
+from django.db import transaction
+from django.utils import timezone
+
+from training.protocol.errors import ErrorCode
+from web.accounts.credentials import TOKEN_PREFIX, token_hash
+from web.accounts.devices import device_bind, device_rename, device_revoke, device_seen
+from web.accounts.grants import grants_end
+from web.accounts.models import ApiToken, Device, User
+from web.core.audit import audit_record
+from web.core.errors import AppError
+from web.core.events import access_changed_publish
+
+__all__ = [
+    "device_bind",
+    "device_rename",
+    "device_revoke",
+    "device_seen",
+    "service_user_get",
+    "token_issue",
+    "token_revoke",
+    "user_ban",
+    "user_register",
+    "user_unban",
+]
+
+_SHOWN = len(TOKEN_PREFIX) + 6
+"""Characters of a token that are kept readable, to tell tokens apart in a list."""
+
+
+@transaction.atomic
+def user_register(*, username: str, password: str, email: str = "", is_staff: bool = False) -> User:
+    """Make an account without the sign-up page (organisers, demo)."""
+    user = User.objects.create_user(username, email, password, is_staff=is_staff)
+    audit_record(user, "user.registered", username, {"is_staff": is_staff})
+    return user
+
+
+@transaction.atomic
+def service_user_get(name: str) -> User:
+    """Return the account that owns managed workers; it can never log in and is not ranked."""
+    user, is_new = User.objects.get_or_create(username=name, defaults={"is_service": True})
+    if not user.is_service:
+        raise AppError(ErrorCode.FORBIDDEN, f"The name {name} belongs to a person.")
+    if is_new:
+        user.set_unusable_password()
+        user.save(update_fields=("password",))
+        audit_record(None, "user.registered", name, {"is_service": True})
+    return user
+
+
+@transaction.atomic
+def user_ban(actor: User, user: User, reason: str) -> None:
+    """Suspend an account: its sessions, terminal logins and tokens end at once."""
+    _ban_right_require(actor, user)
+    now = timezone.now()
+    user.banned_at = user.banned_at or now
+    user.banned_reason = reason[:300]
+    user.save(update_fields=("banned_at", "banned_reason"))
+    _sessions_end(user)
+    grants_end(user.pk, now)
+    ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=now)
+    audit_record(actor, "user.banned", user.username, {"reason": reason})
+    transaction.on_commit(access_changed_publish)
+
+
+@transaction.atomic
+def user_unban(actor: User, user: User) -> None:
+    """Lift a suspension. Logins and tokens that it ended stay ended."""
+    _ban_right_require(actor, user)
+    user.banned_at, user.banned_reason = None, ""
+    user.save(update_fields=("banned_at", "banned_reason"))
+    audit_record(actor, "user.unbanned", user.username)
+    transaction.on_commit(access_changed_publish)
+
+
+@transaction.atomic
+def token_issue(
+    user: User,
+    scope: str,
+    *,
+    name: str = "",
+    run_slug: str = "",
+    device: Device | None = None,
+    lifetime: timedelta | None = None,
+) -> tuple[ApiToken, str]:
+    """Return a new API token and its value, which is not kept and cannot be shown again."""
+    if device is not None and device.user_id != user.pk:
+        raise AppError(ErrorCode.FORBIDDEN, "This device belongs to another account.")
+    value = TOKEN_PREFIX + secrets.token_urlsafe(32)
+    token = ApiToken.objects.create(
+        user=user,
+        scope=ApiToken.Scope(scope),
+        name=name[:80],
+        run_slug=run_slug,
+        device=device,
+        hash=token_hash(value),
+        prefix=value[:_SHOWN],
+        expires_at=timezone.now() + lifetime if lifetime else None,
+    )
+    audit_record(user, "token.issued", token.prefix, {"scope": token.scope, "run": run_slug})
+    return token, value
+
+
+@transaction.atomic
+def token_revoke(actor: User, token: ApiToken) -> None:
+    """End a token; ending it again changes nothing."""
+    if actor.pk != token.user_id and not actor.is_staff:
+        raise AppError(ErrorCode.FORBIDDEN, "This token belongs to another account.")
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        audit_record(actor, "token.revoked", token.prefix)
+
+
+def _ban_right_require(actor: User, user: User) -> None:
+    may = actor.is_staff and not actor.is_banned and actor.pk != user.pk
+    if not may or (user.is_superuser and not actor.is_superuser):
+        raise AppError(ErrorCode.FORBIDDEN, "You may not suspend or restore this account.")
+
+
+def _sessions_end(user: User) -> None:
+    for session in Session.objects.filter(expire_date__gt=timezone.now()).iterator():
+        if session.get_decoded().get("_auth_user_id") == str(user.pk):
+            session.delete()
