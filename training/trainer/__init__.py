@@ -1,0 +1,1 @@
+"""The trainer: computes gradients of a run's model and averages them with its peers."""
