@@ -112,6 +112,19 @@ class CheckpointStore:
             shutil.rmtree(path, ignore_errors=True)
 
 
+def is_due(epoch: int, *, saved: int | None, every: int, last: int | None) -> bool:
+    """Whether a swarm in ``epoch`` needs a checkpoint after the one of epoch ``saved``.
+
+    The first one is taken as early as can be, so that no restart begins at epoch 0, and one is
+    taken when the run has reached its ``last`` epoch.
+    """
+    if saved is None:
+        return epoch >= 1
+    if last is not None and saved < last <= epoch:
+        return True
+    return epoch // every > saved // every
+
+
 def checkpoint_read(path: Path, *, config: RunConfig, epoch: int) -> Checkpoint:
     """Return a checkpoint after checking its files against its manifest.
 

@@ -5,14 +5,14 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from training.client.errors import ClientError
 from training.client.files import json_read, json_write
-from training.coordinator.checkpoints import Checkpoint, CheckpointStore
+from training.coordinator.checkpoints import Checkpoint, CheckpointStore, is_due
 from training.coordinator.report import wait_seconds
 from training.protocol.api import CheckpointOut, CheckpointRequest
 from training.protocol.config import RunConfig
-from training.swarm.donor import Donor
 from training.swarm.state_files import StateError
 
 logger = logging.getLogger(__name__)
@@ -20,14 +20,17 @@ _DOWNLOAD_SECONDS = 60.0
 _LAST_DOWNLOAD_SECONDS = 6.0
 
 
-def is_due(epoch: int, *, saved: int | None, every: int) -> bool:
-    """Whether a swarm in ``epoch`` needs a checkpoint after the one of epoch ``saved``.
+class StateHolder(Protocol):
+    """What holds the training state: the donor."""
 
-    The first one is taken as early as can be, so that no restart begins at epoch 0.
-    """
-    if saved is None:
-        return epoch >= 1
-    return epoch // every > saved // every
+    @property
+    def epoch(self) -> int: ...
+
+    def restore(self, folder: Path, *, epoch: int) -> None: ...
+
+    def refresh(self, *, min_epoch: int, timeout: float) -> bool: ...
+
+    def save(self, folder: Path) -> None: ...
 
 
 class Keeper:
@@ -38,7 +41,7 @@ class Keeper:
         *,
         config: RunConfig,
         store: CheckpointStore,
-        donor: Donor,
+        donor: StateHolder,
         post: Callable[[CheckpointRequest], CheckpointOut],
         work_dir: Path,
     ) -> None:
@@ -101,8 +104,8 @@ class Keeper:
     def work(self) -> bool:
         """Do what is due; tell whether nothing is left undone. Never raises."""
         epoch, every = self._swarm_epoch, self._config.checkpoint.every_epochs
-        taken = registered = None
-        if epoch is not None and is_due(epoch, saved=self.saved, every=every):
+        taken, last = None, self._config.max_epochs
+        if epoch is not None and is_due(epoch, saved=self.saved, every=every, last=last):
             taken = self._attempt(lambda: self.take(epoch, timeout=_DOWNLOAD_SECONDS))
         registered = self._attempt(self.register)
         self.error = taken or registered

@@ -13,8 +13,7 @@ from training.protocol.envelope import EnvelopeError, peek_body
 from training.protocol.keys import peer_id_of
 from training.protocol.metrics import PeerMetrics, PeerObservation
 from training.protocol.states import PeerState, Reach
-from training.swarm.dht import MetricsRecord
-from training.swarm.records import ProgressRecord
+from training.swarm.records import MetricsRecord, ProgressRecord
 
 GONE_AFTER = timedelta(seconds=60)
 """hivemind's own lifetime of a progress record: older ones say nothing of the present."""

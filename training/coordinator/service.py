@@ -18,8 +18,9 @@ from typing import Any
 from training.client.errors import ClientError, ExitCode
 from training.client.status import StatusFile
 from training.coordinator.checkpoints import CheckpointStore
-from training.coordinator.entrances import Entrances, KnownPeers
+from training.coordinator.entrances import Entrances
 from training.coordinator.keeper import Keeper
+from training.coordinator.known_peers import KnownPeers
 from training.coordinator.report import Reporter, SnapshotNumber
 from training.coordinator.session import CoordinatorSession
 from training.coordinator.start import dht_join, donor_make
@@ -124,7 +125,7 @@ class Coordinator:
         status: StatusFile,
     ) -> None:
         config, work_dir = session.config, session.work_dir
-        self._config, self._status, self._donor = config, status, donor
+        self._config, self._status, self._is_done = config, status, False
         self._reporter = Reporter(
             sign=session.sign,
             post=session.post_snapshot,
@@ -181,6 +182,10 @@ class Coordinator:
             samples_per_second=figures.samples_per_second,
             loss=figures.loss,
         )
+        last = self._config.max_epochs
+        if last is not None and figures.epoch >= last and not self._is_done:
+            self._is_done = True
+            logger.info("run %s: all %d epochs are done; the site decides", self._config.run, last)
         if sight.num_finished:
             logger.info(
                 "run %s: epoch %d, %d trainers", self._config.run, figures.epoch, figures.num_live

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from training.coordinator.entrances import addresses_alive
+from training.coordinator.known_peers import addresses_alive
 from training.coordinator.session import CoordinatorSession
 from training.swarm.dht import SwarmError, dht_start
 from training.swarm.donor import Donor

@@ -14,8 +14,7 @@ from training.coordinator.observe import SwarmView
 from training.coordinator.report import SnapshotMaker
 from training.protocol.config import RunConfig
 from training.protocol.metrics import SwarmSnapshot
-from training.swarm.dht import MetricsRecord
-from training.swarm.records import ProgressRecord
+from training.swarm.records import MetricsRecord, ProgressRecord
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ import socket
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from training.protocol.metrics import PeerMetrics
 from training.protocol.names import metrics_key
 from training.swarm.identity import owner_public_der, owner_subkey
 from training.swarm.processes import children_guard, swarm_log_quiet
+from training.swarm.records import MetricsNumbers, MetricsRecord
 from training.swarm.schema import validators
 
 STARTUP_SECONDS = 60.0
@@ -35,32 +35,6 @@ class SwarmError(Exception):
         super().__init__(detail)
         self.detail = detail
         self.remedy = remedy
-
-
-@dataclass(frozen=True)
-class MetricsNumbers:
-    """The unsigned numbers of a metrics record, as a stock trainer gives them too."""
-
-    step: int
-    """Epoch."""
-    samples_per_second: float
-    samples_accumulated: int
-    loss: float | None
-    """Mean per micro-step; None before the first one."""
-    mini_steps: int
-
-
-@dataclass(frozen=True)
-class MetricsRecord:
-    """One peer's record; the DHT has checked that the key's owner wrote it."""
-
-    public_der: bytes
-    thumbprint: str
-    numbers: MetricsNumbers
-    jws: str
-    """Device-signed metrics, not yet verified; empty for a stock trainer."""
-    expires_at: float
-    """Seconds since 1970."""
 
 
 def dht_start(
