@@ -159,3 +159,15 @@ def field_input(field: Any) -> SafeString:
     if described:
         attrs["aria-describedby"] = " ".join(described)
     return SafeString(field.as_widget(attrs=attrs))
+
+
+@register.simple_tag
+def trend(loss_now: float | None, loss_first: float | None) -> str:
+    """Return how far a loss has come since the first epoch: ``↓ 23 % since the start``."""
+    if loss_now is None:
+        return "after the first epoch"
+    if not loss_first:
+        return "of the last epoch"
+    change = loss_now / loss_first - 1
+    arrow = "↓" if change < 0 else "↑" if change > 0 else "→"
+    return f"{arrow} {percent(abs(change))} since the start"

@@ -1,0 +1,67 @@
+"""A person's own account: public profile, tokens for programs."""
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_POST, require_safe
+
+from web.accounts.models import ApiToken
+from web.accounts.selectors import tokens_for
+from web.accounts.services import token_issue, token_revoke, user_profile_public_set
+from web.pages.forms import ProfileForm, TokenForm
+
+
+@login_required
+@require_safe
+def account_page(request: HttpRequest) -> HttpResponse:
+    """Name, e-mail, profile switch, tokens."""
+    return _page(request)
+
+
+@login_required
+@require_POST
+def profile_update(request: HttpRequest) -> HttpResponse:
+    """Open or close the public profile."""
+    form = ProfileForm(request.POST)
+    if form.is_valid():
+        user_profile_public_set(request.user, is_public=form.cleaned_data["is_profile_public"])
+        messages.success(request, "Saved.")
+    return redirect("pages:account")
+
+
+@login_required
+@require_POST
+def token_create(request: HttpRequest) -> HttpResponse:
+    """Make a token and show it, this once."""
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return _page(request, token_form=form)
+    _, value = token_issue(request.user, ApiToken.Scope.READ, name=form.cleaned_data["name"])
+    response = _page(request, new_token=value)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@login_required
+@require_POST
+def token_end(request: HttpRequest, token_id: int) -> HttpResponse:
+    """End a token."""
+    token = get_object_or_404(tokens_for(request.user), pk=token_id)
+    token_revoke(request.user, token)
+    messages.success(request, "This token works no more.")
+    return redirect("pages:account")
+
+
+def _page(
+    request: HttpRequest, *, token_form: TokenForm | None = None, new_token: str = ""
+) -> HttpResponse:
+    context = {
+        "profile_form": ProfileForm(
+            initial={"is_profile_public": request.user.is_profile_public}  # type: ignore[union-attr]
+        ),
+        "token_form": token_form or TokenForm(),
+        "tokens": tokens_for(request.user).filter(revoked_at=None),  # type: ignore[arg-type]
+        "new_token": new_token,
+    }
+    return render(request, "pages/account.html", context)

@@ -1,0 +1,27 @@
+"""A volunteer's public page."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from web.accounts.selectors import profile_visible
+from web.contributions.models import ContributionTotal
+from web.runs.selectors import runs_visible
+
+
+@require_safe
+def profile_page(request: HttpRequest, username: str) -> HttpResponse:
+    """Totals per run, as far as the viewer may see the runs."""
+    person = profile_visible(request.user, username)
+    totals = list(
+        ContributionTotal.objects.filter(user=person, run__in=runs_visible(request.user))
+        .select_related("run")
+        .order_by("-samples")
+    )
+    context = {
+        "person": person,
+        "totals": totals,
+        "samples": sum(total.samples for total in totals),
+        "seconds": sum(total.seconds for total in totals),
+    }
+    return render(request, "pages/profile.html", context)
