@@ -1,7 +1,7 @@
 """What others may tell a running trainer, and ask it, from their own threads."""
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from training.protocol.api import PassRequest
 from training.protocol.names import TRAINER_VERSION
@@ -70,9 +70,11 @@ class TrainerControl:
         state: PeerState | None = None,
     ) -> None:
         """Note the trainer's progress; what is left out stays as it is."""
-        given = {"epoch": epoch, "samples_total": samples_total, "state": state}
-        self._progress = replace(
-            self._progress, **{name: value for name, value in given.items() if value is not None}
+        now = self._progress
+        self._progress = Progress(
+            epoch=now.epoch if epoch is None else epoch,
+            samples_total=now.samples_total if samples_total is None else samples_total,
+            state=state or now.state,
         )
 
     @property

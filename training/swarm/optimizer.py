@@ -1,0 +1,229 @@
+"""hivemind's optimizer as a run's config describes it, and as safe as a volunteer needs it."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import hivemind
+import torch
+from hivemind import DHT
+from hivemind.averaging.control import StepControl
+from hivemind.compression import CompressionBase, Float16Compression, NoCompression
+from hivemind.utils.timed_storage import get_dht_time
+
+from training.client.swarm_key import SwarmKey
+from training.protocol.config import RunConfig
+from training.swarm.averaging import GradientAverager, is_finite
+from training.swarm.identity import rsa_key
+
+PROGRESS_EXPIRES_SECONDS = 20.0
+"""A peer that died is taken for alive this long; the living report at least every half of it."""
+_FIND_ROUNDS = 3.0
+"""Looking for a group is given up after so many matchmaking times."""
+_SHUTDOWN_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class FinishedEpoch:
+    """How an epoch ended for this peer."""
+
+    epoch: int
+    samples: int
+    """Of this peer, that entered the average; 0 when its round failed while others averaged."""
+    group_size: int
+    """Peers in the averaging round, this one included; 1 without a round."""
+    seconds: float
+    """From the end of the last micro-step to the updated weights."""
+
+
+class SwarmOptimizer(hivemind.Optimizer):
+    """One ``step`` per micro-batch; see :func:`swarm_optimizer`."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self.finished: list[FinishedEpoch] = []
+        """Epochs that ended since somebody took them out."""
+        self.is_out_of_sync = False
+        """The swarm is ahead and its state could not be loaded at the last attempt."""
+        self.on_averaging: Callable[[], None] = lambda: None
+        """Called when an epoch is full, before this peer averages."""
+        self._group_size = 0
+        self.scheduled_grads: StepControl | None = None
+        super().__init__(**kwargs)
+
+    @property
+    def num_peers(self) -> int:
+        """Trainers that reported progress lately, this one included."""
+        return max(1, int(self.tracker.global_progress.num_peers))
+
+    @property
+    def parameters(self) -> list[torch.Tensor]:
+        """The optimizer's own copies of the parameters, in host memory."""
+        return [p for group in self.opt.param_groups for p in group["params"]]
+
+    def load_state_from_peers(self, **kwargs: Any) -> bool:
+        """Make one attempt to take over the swarm's state; return whether it brought us up.
+
+        hivemind's own method tries for ever, 25 times a second when a peer's model differs, and
+        downloads the gradients of a peer besides, only to throw them away.
+        """
+        self._drop_scheduled()
+        self.state_averager.step(wait_for_delayed_updates=True)
+        with self.tracker.pause_updates():
+            before = self._backup()
+            with suppress(Exception):  # the log has it; what counts is where it got us
+                self.state_averager.load_state_from_peers(timeout=self.load_state_timeout, **kwargs)
+            if not is_finite(self.parameters):
+                self._put_back(before)
+            if self.tracker.global_epoch - 1 <= self.local_epoch < self.tracker.global_epoch:
+                self.state_averager.local_epoch = self.tracker.global_epoch
+                self.state_averager._update_scheduler()
+            self.tracker.report_local_progress(self.local_epoch, samples_accumulated=0)
+            self._share_state()
+            self.grad_averager.reset_accumulated_grads_()
+        self.is_out_of_sync = self.local_epoch < self.tracker.global_epoch - 1
+        return not self.is_out_of_sync
+
+    def shutdown(self) -> None:
+        """Leave in a few seconds; hivemind would wait for rounds that are under way."""
+        self.tracker.shutdown(_SHUTDOWN_SECONDS)
+        for control in (self.scheduled_grads, self.scheduled_state):
+            if control is not None and not control.done():
+                with suppress(Exception):
+                    control.cancel()
+        for averager in (self.grad_averager, self.state_averager):
+            with suppress(Exception):
+                averager.shutdown()
+            if averager.is_alive():
+                averager.kill()
+
+    def _update_global_epoch(self, grad_scaler: Any) -> None:
+        self.on_averaging()
+        started = time.monotonic()
+        epoch, samples = self.local_epoch, self.grad_averager.local_samples_accumulated
+        self._group_size = 1
+        super()._update_global_epoch(grad_scaler)
+        entered = samples if self._group_size else 0
+        took = time.monotonic() - started
+        self.finished.append(FinishedEpoch(epoch, entered, self._group_size, took))
+
+    def _average_gradients_and_load_into_optimizer(self, control: StepControl | None) -> None:
+        """As hivemind's, but a failed round is cancelled, and NaN from others is not taken in."""
+        if control is not None:
+            try:
+                group = control.result(self.averaging_timeout)
+                if self.grad_averager.finite():
+                    self._group_size = len(group)
+                    self._load_averaged_gradients_into_optimizer_()
+                    return
+            except Exception:  # noqa: BLE001 - whatever it was, we go on with what we have
+                if not control.done():
+                    with suppress(Exception):
+                        control.cancel()
+            self._group_size = 0 if self._has_living_peers() else 1
+        self._load_local_gradients_into_optimizer()
+
+    def _has_living_peers(self) -> bool:
+        """Return whether another peer's progress is fresher than half its life."""
+        key = self.tracker.training_progress_key
+        try:
+            found = self.dht.get(key, latest=True, return_future=True).result(3)
+        except Exception:  # noqa: BLE001 - no answer: then nobody is known to be there
+            return False
+        records = found.value.values() if found and isinstance(found.value, dict) else ()
+        horizon = get_dht_time() - PROGRESS_EXPIRES_SECONDS / 2 - 1
+        own = self.dht.peer_id.to_bytes()
+        values = (record.value for record in records if isinstance(record.value, dict))
+        return any(v["peer_id"] != own and v["time"] > horizon for v in values)
+
+    def _drop_scheduled(self) -> None:
+        if self.scheduled_grads is not None and not self.scheduled_grads.done():
+            # Others may have planned with us: go along with weight 0 rather than break the round.
+            self._tag_along_with_zero_weight(self.scheduled_grads)
+        self.scheduled_grads = None
+
+    def _share_state(self) -> None:
+        if not self.client_mode:
+            self.state_averager.state_sharing_priority = self.local_epoch
+
+    def _backup(self) -> list[torch.Tensor]:
+        return [parameter.detach().clone() for parameter in self.parameters]
+
+    @torch.no_grad()
+    def _put_back(self, before: list[torch.Tensor]) -> None:
+        with self.state_averager.lock_averaged_tensors:
+            torch._foreach_copy_(self.parameters, before)
+        self.state_averager.local_epoch = 0
+        self.state_averager._apply_optimizer_parameters_()
+
+
+def swarm_optimizer(
+    *,
+    dht: DHT,
+    config: RunConfig,
+    key: SwarmKey,
+    param_groups: list[dict[str, Any]],
+    optimizer_factory: Callable[[Iterable[Any]], torch.optim.Optimizer],
+    scheduler_factory: Callable[[torch.optim.Optimizer], Any],
+    auxiliary: bool = False,
+) -> SwarmOptimizer:
+    """Return the optimizer that trains a model's parameters with the swarm of ``dht``.
+
+    Call it from the main thread: it forks two averagers.
+    """
+    swarm = config.swarm
+    compression: CompressionBase = (
+        NoCompression() if swarm.compression == "none" else Float16Compression()
+    )
+    chunk_timeout = max(5.0, swarm.averaging_timeout_seconds / 3)
+    averaging = {"request_timeout": swarm.request_timeout_seconds}
+    with _sigint_kept():
+        return SwarmOptimizer(
+            dht=dht,
+            run_id=config.swarm_id,
+            target_batch_size=swarm.target_batch_size,
+            params=param_groups,
+            optimizer=optimizer_factory,
+            scheduler=scheduler_factory,
+            matchmaking_time=swarm.matchmaking_seconds,
+            averaging_timeout=swarm.averaging_timeout_seconds,
+            next_chunk_timeout=chunk_timeout,
+            load_state_timeout=swarm.load_state_timeout_seconds,
+            average_state_every=swarm.average_state_every,
+            offload_optimizer=True,
+            client_mode=dht.client_mode,
+            auxiliary=auxiliary,
+            grad_compression=compression,
+            state_averaging_compression=compression,
+            load_state_compression=compression,
+            grad_averager_factory=partial(
+                GradientAverager,
+                find_timeout=min(
+                    swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds
+                ),
+                allow_state_sharing=False,
+                **averaging,
+            ),
+            averager_opts={"initialize_optimizer": False, **averaging},
+            tracker_opts={
+                "private_key": rsa_key(key),
+                "metadata_expiration": PROGRESS_EXPIRES_SECONDS,
+            },
+            shutdown_timeout=_SHUTDOWN_SECONDS,
+        )
+
+
+@contextmanager
+def _sigint_kept() -> Iterator[None]:
+    # hivemind makes the process deaf to Ctrl-C when it starts an averager.
+    in_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if in_main else None
+    try:
+        yield
+    finally:
+        if in_main:
+            signal.signal(signal.SIGINT, handler)
