@@ -1,0 +1,108 @@
+"""Reads of runs. Every access to a run goes through :func:`run_get_visible`."""
+
+from datetime import datetime, timedelta
+
+from django.contrib.auth.models import AnonymousUser
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from training.protocol.errors import ErrorCode
+from training.protocol.states import RunState
+from web.accounts.models import User
+from web.core.errors import AppError
+from web.runs.models import Checkpoint, Run, RunConfigVersion, RunMember
+
+Viewer = User | AnonymousUser | None
+FRESH = timedelta(minutes=2)
+"""An address that was seen within this time is handed out."""
+MAX_ADDRESSES = 32
+
+
+def runs_visible(viewer: Viewer) -> QuerySet[Run]:
+    """Return the runs to list: public ones and one's own; drafts only to their organisers."""
+    runs = Run.objects.select_related("organiser")
+    if not isinstance(viewer, User):
+        return runs.filter(is_public=True).exclude(state=RunState.DRAFT)
+    if viewer.is_superuser or viewer.is_service:
+        return runs
+    open_to_all = Q(is_public=True) & ~Q(state=RunState.DRAFT)
+    return runs.filter(open_to_all | _own(viewer)).distinct()
+
+
+def run_get_visible(viewer: Viewer, slug: str) -> Run:
+    """Return a run that the viewer may see.
+
+    Raises:
+        AppError: RUN_NOT_FOUND, also for a private run of others.
+    """
+    run = Run.objects.select_related("organiser").filter(slug=slug).first()
+    if run is None or not (run.is_public or _is_inside(viewer, run)):
+        raise AppError(ErrorCode.RUN_NOT_FOUND)
+    return run
+
+
+def run_is_organised_by(viewer: Viewer, run: Run) -> bool:
+    """Whether the viewer may change the run."""
+    if not isinstance(viewer, User) or viewer.is_banned:
+        return False
+    return (
+        viewer.is_superuser
+        or run.organiser_id == viewer.pk
+        or run.members.filter(user=viewer, part=RunMember.Part.ORGANISER).exists()
+    )
+
+
+def config_current(run: Run) -> RunConfigVersion:
+    """Return the newest published config.
+
+    Raises:
+        AppError: CONFIG_MISSING.
+    """
+    version = run.configs.order_by("-version").first()
+    if version is None:
+        raise AppError(ErrorCode.CONFIG_MISSING)
+    return version
+
+
+def config_previous(version: RunConfigVersion) -> RunConfigVersion | None:
+    """Return the version before the given one."""
+    return RunConfigVersion.objects.filter(
+        run_id=version.run_id, version=version.version - 1
+    ).first()
+
+
+def bootstrap_addresses(
+    run: Run, exclude_peer_id: str = "", *, now: datetime | None = None
+) -> list[str]:
+    """Return addresses at which the swarm can be entered, newest first.
+
+    Older ones are handed out only when none was seen lately: after a restart of the site they
+    are better than nothing.
+    """
+    version = run.configs.order_by("-version").first()
+    peers = run.bootstrap_peers.filter(lineage=version.lineage if version else 1)
+    if exclude_peer_id:
+        peers = peers.exclude(address__contains=f"/p2p/{exclude_peer_id}")
+    rows = list(peers.order_by("-seen_at", "id").values_list("address", "seen_at")[:MAX_ADDRESSES])
+    oldest = (now or timezone.now()) - FRESH
+    return [a for a, seen_at in rows if seen_at >= oldest] or [a for a, _ in rows]
+
+
+def checkpoint_latest(run: Run, lineage: int | None = None) -> Checkpoint | None:
+    """Return the newest checkpoint, of one lineage when given."""
+    checkpoints = run.checkpoints.order_by("-lineage", "-epoch")
+    if lineage is not None:
+        checkpoints = checkpoints.filter(lineage=lineage)
+    return checkpoints.first()
+
+
+def _own(viewer: User) -> Q:
+    return Q(organiser=viewer) | Q(members__user=viewer)
+
+
+def _is_inside(viewer: Viewer, run: Run) -> bool:
+    if not isinstance(viewer, User):
+        return False
+    if viewer.is_superuser or viewer.is_service or run.organiser_id == viewer.pk:
+        return True
+    return run.members.filter(user=viewer).exists()

@@ -1,0 +1,25 @@
+"""Writes of runs."""
+
+from web.runs.services.configs import config_check, configs_resign, run_config_publish
+from web.runs.services.files import artifact_path, artifact_store, checkpoint_register
+from web.runs.services.runs import (
+    bootstrap_peers_mark,
+    run_complete,
+    run_create,
+    run_member_add,
+    run_transition,
+)
+
+__all__ = [
+    "artifact_path",
+    "artifact_store",
+    "bootstrap_peers_mark",
+    "checkpoint_register",
+    "config_check",
+    "configs_resign",
+    "run_complete",
+    "run_config_publish",
+    "run_create",
+    "run_member_add",
+    "run_transition",
+]

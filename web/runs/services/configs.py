@@ -1,0 +1,143 @@
+"""Configs: checked, signed, chained, and signed again before they expire."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F, Max
+from django.utils import timezone
+from pydantic import ValidationError
+
+from training.protocol.config import RunConfig
+from training.protocol.errors import ErrorCode
+from training.protocol.names import TYP_CONFIG
+from training.protocol.states import RunState
+from web.accounts.models import User
+from web.core.audit import audit_record
+from web.core.errors import AppError
+from web.core.keys import site_sign
+from web.runs.config_diff import config_diff, is_compatible
+from web.runs.models import Artifact, Run, RunConfigVersion
+from web.runs.services.runs import organiser_require
+from web.runs.signals import run_changed
+
+_OURS = frozenset({"run", "version", "lineage", "previous_sha256", "protocol_version"})
+"""Set by the site, whatever a draft says."""
+_MAX_PROBLEMS = 5
+
+
+def config_check(
+    run: Run, draft: Mapping[str, Any], *, previous: RunConfigVersion | None = None
+) -> RunConfig:
+    """Return the config that publishing ``draft`` would sign.
+
+    Raises:
+        AppError: BODY_INVALID, with the dotted path of each field that does not fit.
+    """
+    own = {name: value for name, value in draft.items() if name not in _OURS}
+    body = {"title": run.title, **own, "run": run.slug, "version": 1, "lineage": 1}
+    if previous is not None:
+        body |= {
+            "version": previous.version + 1,
+            "lineage": previous.lineage,
+            "previous_sha256": previous.sha256,
+        }
+    try:
+        config = RunConfig.model_validate(body)
+    except ValidationError as error:
+        raise AppError(ErrorCode.BODY_INVALID, _problems(error)) from error
+    _artifacts_require(config)
+    if previous is not None and not is_compatible(previous.body, config.model_dump(mode="json")):
+        config = config.model_copy(update={"lineage": previous.lineage + 1})
+    return config
+
+
+@transaction.atomic
+def run_config_publish(actor: User, run: Run, draft: Mapping[str, Any]) -> RunConfigVersion:
+    """Sign ``draft`` as the run's next version.
+
+    A change of task, optimizer or artifacts starts a new lineage: peers of both cannot average.
+
+    Raises:
+        AppError: FORBIDDEN, BODY_INVALID or RUN_OVER.
+    """
+    organiser_require(actor, run)
+    row = Run.objects.select_for_update().get(pk=run.pk)
+    if row.state in (RunState.FINISHED, RunState.ARCHIVED):
+        raise AppError(ErrorCode.RUN_OVER)
+    previous = row.configs.order_by("-version").first()
+    config = config_check(row, draft, previous=previous)
+    jws, expires_at = _sign(config, timezone.now())
+    body = config.model_dump(mode="json")
+    version = RunConfigVersion.objects.create(
+        run=row,
+        version=config.version,
+        lineage=config.lineage,
+        body=body,
+        jws=jws,
+        sha256=hashlib.sha256(jws.encode()).hexdigest(),
+        expires_at=expires_at,
+        published_by=actor,
+    )
+    paths = [change["path"] for change in config_diff(previous.body, body)] if previous else []
+    audit_record(
+        actor,
+        "run.config.published",
+        run.slug,
+        {"version": version.version, "lineage": version.lineage, "changed": paths},
+    )
+    text = f"{actor.get_username()} published config version {version.version}"
+    run_changed.send(Run, run=run, kind="config.published", text=text)
+    return version
+
+
+@transaction.atomic
+def configs_resign(now: datetime) -> int:
+    """Sign the newest configs again when a third of their life is left; no new version.
+
+    Returns how many.
+    """
+    newest = RunConfigVersion.objects.annotate(newest=Max("run__configs__version"))
+    due = newest.filter(
+        version=F("newest"), expires_at__lt=now + timedelta(days=settings.CONFIG_LIFETIME_DAYS) / 3
+    ).exclude(run__state=RunState.ARCHIVED)
+    versions = list(due.select_related("run"))
+    for version in versions:
+        version.jws, version.expires_at = _sign(RunConfig.model_validate(version.body), now)
+        version.save(update_fields=("jws", "expires_at"))
+        audit_record(None, "run.config.resigned", version.run.slug, {"version": version.version})
+    return len(versions)
+
+
+def _sign(config: RunConfig, now: datetime) -> tuple[str, datetime]:
+    lifetime = timedelta(days=settings.CONFIG_LIFETIME_DAYS)
+    return site_sign(config, TYP_CONFIG, lifetime), now + lifetime
+
+
+def _problems(error: ValidationError) -> str:
+    items = error.errors(include_url=False)
+    lines = [f"{'.'.join(map(str, i['loc'])) or 'config'}: {i['msg']}" for i in items]
+    more = f"; and {len(lines) - _MAX_PROBLEMS} more" if len(lines) > _MAX_PROBLEMS else ""
+    return "; ".join(lines[:_MAX_PROBLEMS]) + more
+
+
+def _artifacts_require(config: RunConfig) -> None:
+    sizes = dict(
+        Artifact.objects.filter(sha256__in=[a.sha256 for a in config.artifacts]).values_list(
+            "sha256", "size"
+        )
+    )
+    for index, artifact in enumerate(config.artifacts):
+        if artifact.sha256 not in sizes:
+            raise AppError(
+                ErrorCode.BODY_INVALID,
+                f"artifacts.{index}.sha256: this file is not stored on the site",
+            )
+        if sizes[artifact.sha256] != artifact.size:
+            raise AppError(
+                ErrorCode.BODY_INVALID,
+                f"artifacts.{index}.size: the stored file has {sizes[artifact.sha256]} bytes",
+            )
