@@ -1,11 +1,30 @@
 """The ledger of counted samples, and the totals that are projected from it."""
 
+from typing import Any, NoReturn
+
 from django.conf import settings
 from django.db import models
 
 from training.protocol.states import CreditState
 
 CREDIT_STATES = [(state.value, state.value) for state in CreditState]
+
+
+class LedgerIsAppendOnlyError(TypeError):
+    """Somebody tried to change history."""
+
+    def __init__(self) -> None:
+        super().__init__("Ledger entries are never changed; add a correction instead.")
+
+
+class LedgerQuerySet(models.QuerySet["LedgerEntry"]):
+    """Adds and reads only."""
+
+    def update(self, **values: Any) -> NoReturn:
+        raise LedgerIsAppendOnlyError
+
+    def delete(self) -> NoReturn:
+        raise LedgerIsAppendOnlyError
 
 
 class LedgerEntry(models.Model):
@@ -31,6 +50,8 @@ class LedgerEntry(models.Model):
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="corrections"
     )
 
+    objects = LedgerQuerySet.as_manager()
+
     class Meta:
         ordering = ("-id",)
         constraints = (
@@ -51,6 +72,14 @@ class LedgerEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} epoch {self.epoch}: {self.samples}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise LedgerIsAppendOnlyError
+        super().save(*args, **kwargs)
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise LedgerIsAppendOnlyError
 
 
 class ContributionTotal(models.Model):

@@ -1,0 +1,190 @@
+"""Reads of the ledger and its totals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import F, Max, Q, QuerySet, Sum
+from django.utils import timezone
+
+from training.protocol.api import BoardRow
+from training.protocol.errors import ErrorCode
+from training.protocol.states import CreditState
+from web.accounts.models import Device, User
+from web.contributions.accounting import ranks_of
+from web.contributions.models import ContributionTotal, LedgerEntry
+from web.core.errors import AppError
+from web.runs.models import Run
+from web.runs.selectors import Viewer
+
+PERIODS: Mapping[str, timedelta | None] = {
+    "all": None,
+    "30d": timedelta(days=30),
+    "7d": timedelta(days=7),
+    "24h": timedelta(hours=24),
+}
+HIDDEN_NAME = "a volunteer"
+"""Stands for accounts whose profile is not public."""
+
+
+@dataclass(frozen=True)
+class Board:
+    """A part of a leaderboard."""
+
+    rows: list[BoardRow]
+    me: BoardRow | None
+    num_volunteers: int
+    managed_samples: int
+    """Of the site's own machines, which are not ranked."""
+    total_samples: int
+    """Of everybody, the site's own machines included; shares are parts of it."""
+
+
+@dataclass(frozen=True)
+class UserTotals:
+    """What an account has given to all runs that are not private."""
+
+    samples: int
+    device_hours: float
+    runs: list[dict[str, Any]]
+    """``slug``, ``title``, ``samples``, ``device_hours``, ``last_seen``; most samples first."""
+
+
+def public_name(user: User, viewer: Viewer = None) -> str:
+    """Return the name of an account as the viewer may read it."""
+    return user.username if user.is_profile_public or user == viewer else HIDDEN_NAME
+
+
+def leaderboard(
+    run: Run,
+    period: str = "all",
+    viewer: Viewer = None,
+    limit: int = 100,
+    offset: int = 0,
+    *,
+    now: datetime | None = None,
+) -> Board:
+    """Return ranks by confirmed samples of epochs that ended within the period.
+
+    Raises:
+        AppError: BODY_INVALID (no such period).
+    """
+    sums = _sums(run, period, now or timezone.now())
+    ranked = sums.filter(user__is_service=False, user__banned_at=None, total__gt=0)
+    managed = sums.filter(user__is_service=True).aggregate(n=Sum("total"))["n"] or 0
+    whole = (ranked.aggregate(n=Sum("total"))["n"] or 0) + managed
+    window = list(ranked.order_by("-total", "user_id")[offset : offset + limit])
+    people = User.objects.in_bulk([row["user_id"] for row in window])
+    numbers = [row["total"] for row in window]
+    above = ranked.filter(total__gt=numbers[0]).count() if numbers else 0
+    ranks = [
+        above + 1 if number == numbers[0] else offset + rank
+        for number, rank in zip(numbers, ranks_of(numbers), strict=True)
+    ]
+    rows = [
+        _board_row(row, rank, public_name(people[row["user_id"]], viewer), whole)
+        for row, rank in zip(window, ranks, strict=True)
+    ]
+    return Board(
+        rows=rows,
+        me=_own_row(ranked, viewer, whole),
+        num_volunteers=ranked.count(),
+        managed_samples=managed,
+        total_samples=whole,
+    )
+
+
+def ledger_rows(
+    run: Run, user: User | None = None, cursor: int | None = None, limit: int = 100
+) -> QuerySet[LedgerEntry]:
+    """Return entries, newest first, of one account when given; ``cursor`` is the last id seen."""
+    rows = LedgerEntry.objects.filter(run=run).select_related("user", "device", "run")
+    return _page(rows.filter(user=user) if user else rows, cursor, limit)
+
+
+def user_ledger_rows(
+    user: User, cursor: int | None = None, limit: int = 100
+) -> QuerySet[LedgerEntry]:
+    """Return an account's entries in public runs, newest first."""
+    rows = LedgerEntry.objects.filter(user=user, run__is_public=True)
+    return _page(rows.select_related("user", "device", "run"), cursor, limit)
+
+
+def receipts(
+    device: Device, run: Run, cursor: int | None = None, limit: int = 100
+) -> QuerySet[LedgerEntry]:
+    """Return what was and was not counted for a device, newest first."""
+    rows = LedgerEntry.objects.filter(run=run, device=device)
+    return _page(rows.select_related("user", "device", "run"), cursor, limit)
+
+
+def user_totals(user: User) -> UserTotals:
+    """Return an account's totals in public runs."""
+    totals = ContributionTotal.objects.filter(user=user, run__is_public=True, samples__gt=0)
+    runs: list[dict[str, Any]] = [
+        {
+            "slug": total.run.slug,
+            "title": total.run.title,
+            "samples": total.samples,
+            "device_hours": total.seconds / 3600,
+            "last_seen": total.last_at,
+        }
+        for total in totals.select_related("run").order_by("-samples", "run_id")
+    ]
+    return UserTotals(
+        samples=sum(r["samples"] for r in runs),
+        device_hours=sum(r["device_hours"] for r in runs),
+        runs=runs,
+    )
+
+
+def _page(rows: QuerySet[LedgerEntry], cursor: int | None, limit: int) -> QuerySet[LedgerEntry]:
+    if cursor is not None:
+        rows = rows.filter(pk__lt=cursor)
+    return rows.order_by("-pk")[:limit]
+
+
+def _sums(run: Run, period: str, now: datetime) -> Any:
+    """Return a queryset of dicts: ``user_id``, ``total``, ``hours``, ``last``."""
+    if period not in PERIODS:
+        raise AppError(ErrorCode.BODY_INVALID, f"period: one of {', '.join(PERIODS)}.")
+    length = PERIODS[period]
+    if length is None:
+        totals = ContributionTotal.objects.filter(run=run)
+        return totals.values("user_id").annotate(
+            total=Sum("samples"), hours=Sum("seconds") / 3600, last=Max("last_at")
+        )
+    entries = LedgerEntry.objects.filter(
+        run=run, state=CreditState.CONFIRMED, finished_at__gte=now - length
+    )
+    return (
+        entries.order_by()
+        .values("user_id")
+        .annotate(
+            total=Sum("samples"),
+            hours=Sum(F("seconds"), filter=Q(corrects=None)) / 3600,
+            last=Max("finished_at", filter=Q(corrects=None)),
+        )
+    )
+
+
+def _own_row(ranked: QuerySet[Any, dict[str, Any]], viewer: Viewer, whole: int) -> BoardRow | None:
+    if not isinstance(viewer, User):
+        return None
+    own = ranked.filter(user_id=viewer.pk).first()
+    if own is None:
+        return None
+    rank = ranked.filter(total__gt=own["total"]).count() + 1
+    return _board_row(own, rank, viewer.username, whole)
+
+
+def _board_row(row: Mapping[str, Any], rank: int, name: str, whole: int) -> BoardRow:
+    return BoardRow(
+        rank=rank,
+        user=name,
+        samples=row["total"],
+        share=row["total"] / whole if whole else 0.0,
+        device_hours=max(row["hours"] or 0.0, 0.0),
+        last_seen=row["last"],
+    )

@@ -1,0 +1,186 @@
+"""Writes of the ledger. A total changes in the transaction of the entry behind it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from training.protocol.errors import ErrorCode
+from training.protocol.states import CreditState
+from web.accounts.models import Device, User
+from web.contributions.accounting import Claim, Entry, Total, credits_of, totals_of
+from web.contributions.models import ContributionTotal, LedgerEntry
+from web.core.audit import audit_record
+from web.core.errors import AppError
+from web.runs.models import Run
+from web.runs.selectors import run_is_organised_by
+
+_CHUNK = 5000
+
+
+@dataclass(frozen=True)
+class Work:
+    """Samples of a device in a finished epoch."""
+
+    device: Device
+    """With its ``user`` loaded."""
+    samples: int
+
+
+def barred_reason(device: Device) -> str:
+    """Return why a device is not credited now; '' when it is."""
+    if device.user.is_banned:
+        return "this account is suspended"
+    if device.is_revoked:
+        return "this device was revoked"
+    return ""
+
+
+@transaction.atomic
+def epoch_credit(
+    run: Run,
+    *,
+    lineage: int,
+    epoch: int,
+    finished_at: datetime,
+    seconds: float,
+    work: Iterable[Work],
+) -> list[LedgerEntry]:
+    """Write down who took part in a finished epoch; return the entries that are new.
+
+    Idempotent by run, lineage, epoch and device: a report that comes again adds nothing. The
+    caller holds the lock of the run's row.
+    """
+    claims = [
+        Claim(w.device.pk, w.device.user_id, w.samples, barred_reason(w.device)) for w in work
+    ]
+    first = LedgerEntry.objects.filter(run=run, lineage=lineage, epoch=epoch, corrects=None)
+    known = set(first.values_list("device_id", flat=True))
+    entries = [
+        LedgerEntry(
+            run=run,
+            lineage=lineage,
+            epoch=epoch,
+            device_id=credit.device_id,
+            user_id=credit.user_id,
+            samples=credit.samples,
+            seconds=seconds,
+            state=credit.state,
+            reason=credit.reason,
+            finished_at=finished_at,
+        )
+        for credit in credits_of(claims)
+        if credit.device_id not in known
+    ]
+    LedgerEntry.objects.bulk_create(entries)
+    _totals_grow(totals_of(map(entry_of, entries)))
+    return entries
+
+
+@transaction.atomic
+def entry_compensate(actor: User, entry: LedgerEntry, samples: int, reason: str) -> LedgerEntry:
+    """Correct an entry by a new one that refers to it. ``samples`` is added, often negative.
+
+    Raises:
+        AppError: FORBIDDEN, or BODY_INVALID (no reason, a correction of a correction, or more
+            taken away than was counted).
+    """
+    run = Run.objects.select_for_update().get(pk=entry.run_id)
+    if not run_is_organised_by(actor, run):
+        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may correct it.")
+    if entry.corrects_id is not None or entry.state != CreditState.CONFIRMED:
+        raise AppError(ErrorCode.BODY_INVALID, "Only a confirmed first entry can be corrected.")
+    if not reason.strip():
+        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    counted = entry.samples + sum(entry.corrections.values_list("samples", flat=True))
+    if counted + samples < 0:
+        raise AppError(ErrorCode.BODY_INVALID, f"samples: only {counted} are counted.")
+    correction = LedgerEntry.objects.create(
+        run=run,
+        lineage=entry.lineage,
+        epoch=entry.epoch,
+        device_id=entry.device_id,
+        user_id=entry.user_id,
+        samples=samples,
+        state=CreditState.CONFIRMED,
+        reason=reason.strip()[:200],
+        finished_at=entry.finished_at,
+        corrects=entry,
+    )
+    _totals_grow(totals_of([entry_of(correction)]))
+    audit_record(
+        actor, "ledger.corrected", f"{run.slug}/{entry.pk}", {"samples": samples, "reason": reason}
+    )
+    return correction
+
+
+@transaction.atomic
+def totals_rebuild(run: Run | None = None) -> int:
+    """Make the totals anew from the ledger, of one run or of all; return how many there are."""
+    runs = Run.objects.select_for_update().order_by("pk")
+    ids = list((runs.filter(pk=run.pk) if run else runs).values_list("pk", flat=True))
+    entries = LedgerEntry.objects.filter(run_id__in=ids).order_by("pk")
+    totals = totals_of(map(entry_of, entries.iterator(chunk_size=_CHUNK)))
+    ContributionTotal.objects.filter(run_id__in=ids).delete()
+    ContributionTotal.objects.bulk_create(
+        [_row(key, total) for key, total in totals.items()], batch_size=_CHUNK
+    )
+    return len(totals)
+
+
+def entry_of(row: LedgerEntry) -> Entry:
+    """Return the part of a ledger row that totals are made of."""
+    return Entry(
+        run_id=row.run_id,
+        user_id=row.user_id,
+        samples=row.samples,
+        seconds=row.seconds,
+        state=CreditState(row.state),
+        finished_at=row.finished_at,
+        is_correction=row.corrects_id is not None,
+    )
+
+
+def _totals_grow(totals: dict[tuple[int, int], Total]) -> None:
+    """Add to the projection, in a fixed number of queries."""
+    if not totals:
+        return
+    ids = {run_id for run_id, _ in totals}
+    users = {user_id for _, user_id in totals}
+    rows = {
+        (row.run_id, row.user_id): row
+        for row in ContributionTotal.objects.select_for_update().filter(
+            run_id__in=ids, user_id__in=users
+        )
+    }
+    new = [_row(key, total) for key, total in totals.items() if key not in rows]
+    ContributionTotal.objects.bulk_create(new)
+    changed = [_grown(rows[key], total) for key, total in totals.items() if key in rows]
+    _totals_save(changed)
+
+
+def _grown(row: ContributionTotal, more: Total) -> ContributionTotal:
+    row.samples += more.samples
+    row.seconds += more.seconds
+    row.epochs += more.epochs
+    if more.last_at is not None:
+        row.last_at = max(row.last_at or more.last_at, more.last_at)
+    return row
+
+
+def _totals_save(rows: Sequence[ContributionTotal]) -> None:
+    fields = ("samples", "seconds", "epochs", "last_at")
+    ContributionTotal.objects.bulk_update(rows, fields, batch_size=_CHUNK)
+
+
+def _row(key: tuple[int, int], total: Total) -> ContributionTotal:
+    run_id, user_id = key
+    return ContributionTotal(
+        run_id=run_id,
+        user_id=user_id,
+        samples=total.samples,
+        seconds=total.seconds,
+        epochs=total.epochs,
+        last_at=total.last_at,
+    )
