@@ -5,17 +5,15 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import cast
 
 from training.cli.arguments import Arguments, parser_build
+from training.cli.logs import log_file_open
 from training.cli.output import Output
 from training.client.errors import ClientError, ExitCode
-from training.client.files import folder_make
 from training.client.store import home_open
 
 Command = Callable[[Arguments, Output], int]
-_LOG_BYTES = 4 << 20
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,14 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001 - people get a sentence, the file gets the rest
         out.error(_unforeseen(error, args))
         return int(ExitCode.FAILED)
-
-
-def log_file_open(logs: Path, name: str) -> Path:
-    """Return the log file ``name``; a large one is put aside first."""
-    path = folder_make(logs) / f"{name}.log"
-    if path.exists() and path.stat().st_size > _LOG_BYTES:
-        path.replace(path.with_suffix(".old.log"))
-    return path
 
 
 def _command(dotted: str) -> Command:

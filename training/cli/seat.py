@@ -1,0 +1,115 @@
+"""What ``join`` and ``coordinator`` share: whose process this is, and how it begins again."""
+
+import logging
+import os
+import platform
+import sys
+import threading
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from training.cli.arguments import Arguments
+from training.cli.logs import log_file_open
+from training.client.address import SiteAddress, run_address_parse
+from training.client.credentials import StoredLogin, given_token_read
+from training.client.hardware import hardware_read
+from training.client.http import Credentials, PlatformClient
+from training.client.join import Joiner
+from training.client.retry import Retry
+from training.client.store import Home, home_open
+from training.protocol.config import RunConfig
+from training.protocol.envelope import sign
+from training.protocol.states import Role
+
+PATIENCE_SECONDS = 60.0
+_LIFETIME = timedelta(days=365)
+_RESTARTS = "BEEYARD_RESTARTS"
+_IMMATERIAL = {"version", "previous_sha256", "title", "min_trainer_version"}
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A device in a run: its home, its login and its client."""
+
+    address: SiteAddress
+    home: Home
+    credentials: Credentials
+    joiner: Joiner
+
+    @property
+    def client(self) -> PlatformClient:
+        return self.joiner.client
+
+    def sign(self, body: BaseModel, typ: str) -> str:
+        """Sign a body with the device key, dated with the site's clock."""
+        return sign(
+            body,
+            typ=typ,
+            key=self.home.device_key(),
+            issuer=self.address.origin,
+            lifetime=_LIFETIME,
+            now=self.client.clock.now(),
+        )
+
+
+def seat_open(args: Arguments, *, role: Role, stop: threading.Event | None = None) -> Seat:
+    """Return the seat that the command line describes; nothing is sent yet."""
+    address = run_address_parse(args.url or "")
+    home = home_open(args.home)
+    credentials = given_token_read(args.token_file) or StoredLogin(home.site(address))
+    client = PlatformClient(address, credentials=credentials, retry=Retry(PATIENCE_SECONDS, stop))
+    joiner = Joiner(
+        client,
+        home,
+        role=role,
+        device_name=args.name or platform.node(),
+        hardware=hardware_read(),
+    )
+    return Seat(address, home, credentials, joiner)
+
+
+def bind_address(args: Arguments, address: SiteAddress) -> str:
+    """Return where to listen: a site on this machine has its swarm on this machine too."""
+    return args.bind or ("127.0.0.1" if address.is_loopback else "0.0.0.0")  # noqa: S104
+
+
+def is_restart_needed(old: RunConfig, new: RunConfig) -> bool:
+    """Return whether a new config version changes anything for a running process."""
+    return old.model_dump(exclude=_IMMATERIAL) != new.model_dump(exclude=_IMMATERIAL)
+
+
+def restarts_read() -> int:
+    """Return how often this process began again in a row."""
+    text = os.environ.get(_RESTARTS, "0")
+    return int(text) if text.isdigit() else 0
+
+
+def process_restart(number: int) -> None:
+    """Begin again in a fresh interpreter under the same process id; does not return.
+
+    hivemind keeps state in classes and modules, which a second start in one interpreter meets.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.environ[_RESTARTS] = str(number)
+    os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the very command that was given
+
+
+def log_to_file(home: Home, name: str, *, also_stdout: bool = False) -> Path:
+    """Send our own log lines to a file of the home; nothing of them reaches the terminal."""
+    path = log_file_open(home.logs, name)
+    handlers: list[logging.Handler] = [logging.FileHandler(path)]
+    if also_stdout:
+        handlers.append(logging.StreamHandler(sys.stdout))
+    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    root = logging.getLogger()
+    root.handlers[:] = handlers
+    root.setLevel(logging.WARNING)
+    for handler in handlers:
+        handler.setFormatter(form)
+    logging.getLogger("training").setLevel(logging.INFO)
+    logging.captureWarnings(True)
+    return path
