@@ -8,15 +8,15 @@ trainers must be able to join our groups.
 from collections.abc import Sequence
 from typing import Any
 
-import hivemind
 import torch
 from hivemind.averaging.allreduce import AveragingMode
 from hivemind.averaging.control import StepControl
 from hivemind.averaging.group_info import GroupInfo
+from hivemind.optim import grad_averager
 from torch import Tensor
 
 
-class GradientAverager(hivemind.GradientAverager):
+class GradientAverager(grad_averager.GradientAverager):
     """Accumulates the mean gradient of this peer's samples and averages it with its peers."""
 
     def __init__(self, *args: Any, find_timeout: float, **kwargs: Any) -> None:
