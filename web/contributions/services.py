@@ -37,7 +37,17 @@ def barred_reason(device: Device) -> str:
     return ""
 
 
-@transaction.atomic
+@dataclass(frozen=True)
+class FinishedEpoch:
+    """An epoch that ended, and who took part."""
+
+    epoch: int
+    finished_at: datetime
+    seconds: float
+    """Its length."""
+    work: Sequence[Work]
+
+
 def epoch_credit(
     run: Run,
     *,
@@ -47,35 +57,55 @@ def epoch_credit(
     seconds: float,
     work: Iterable[Work],
 ) -> list[LedgerEntry]:
-    """Write down who took part in a finished epoch; return the entries that are new.
+    """Write down who took part in one finished epoch; see :func:`epochs_credit`."""
+    finished = FinishedEpoch(epoch, finished_at, seconds, tuple(work))
+    return epochs_credit(run, lineage, [finished])
 
-    Idempotent by run, lineage, epoch and device: a report that comes again adds nothing. The
-    caller holds the lock of the run's row.
+
+@transaction.atomic
+def epochs_credit(run: Run, lineage: int, finished: Sequence[FinishedEpoch]) -> list[LedgerEntry]:
+    """Write down who took part in finished epochs; return the entries that are new.
+
+    Idempotent by run, lineage, epoch and device: a report that comes again adds nothing. Takes a
+    fixed number of queries. The caller holds the lock of the run's row.
     """
-    claims = [
-        Claim(w.device.pk, w.device.user_id, w.samples, barred_reason(w.device)) for w in work
-    ]
-    first = LedgerEntry.objects.filter(run=run, lineage=lineage, epoch=epoch, corrects=None)
-    known = set(first.values_list("device_id", flat=True))
+    numbers = [item.epoch for item in finished]
+    first = LedgerEntry.objects.filter(
+        run=run, lineage=lineage, epoch__in=numbers, corrects=None
+    ).order_by()
+    known = set(first.values_list("epoch", "device_id"))
     entries = [
+        entry
+        for item in finished
+        for entry in _entries(run, lineage, item)
+        if (entry.epoch, entry.device_id) not in known
+    ]
+    if entries:
+        LedgerEntry.objects.bulk_create(entries, batch_size=_CHUNK)
+        _totals_grow(totals_of(map(entry_of, entries)))
+    return entries
+
+
+def _entries(run: Run, lineage: int, finished: FinishedEpoch) -> list[LedgerEntry]:
+    claims = [
+        Claim(w.device.pk, w.device.user_id, w.samples, barred_reason(w.device))
+        for w in finished.work
+    ]
+    return [
         LedgerEntry(
             run=run,
             lineage=lineage,
-            epoch=epoch,
+            epoch=finished.epoch,
             device_id=credit.device_id,
             user_id=credit.user_id,
             samples=credit.samples,
-            seconds=seconds,
+            seconds=finished.seconds,
             state=credit.state,
             reason=credit.reason,
-            finished_at=finished_at,
+            finished_at=finished.finished_at,
         )
         for credit in credits_of(claims)
-        if credit.device_id not in known
     ]
-    LedgerEntry.objects.bulk_create(entries)
-    _totals_grow(totals_of(map(entry_of, entries)))
-    return entries
 
 
 @transaction.atomic

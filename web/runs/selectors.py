@@ -52,13 +52,18 @@ def run_is_organised_by(viewer: Viewer, run: Run) -> bool:
     )
 
 
+def config_newest(run: Run) -> RunConfigVersion | None:
+    """Return the newest published config, None before the first."""
+    return run.configs.order_by("-version").first()
+
+
 def config_current(run: Run) -> RunConfigVersion:
     """Return the newest published config.
 
     Raises:
         AppError: CONFIG_MISSING.
     """
-    version = run.configs.order_by("-version").first()
+    version = config_newest(run)
     if version is None:
         raise AppError(ErrorCode.CONFIG_MISSING)
     return version
@@ -79,7 +84,7 @@ def bootstrap_addresses(
     Older ones are handed out only when none was seen lately: after a restart of the site they
     are better than nothing.
     """
-    version = run.configs.order_by("-version").first()
+    version = config_newest(run)
     peers = run.bootstrap_peers.filter(lineage=version.lineage if version else 1)
     if exclude_peer_id:
         peers = peers.exclude(address__contains=f"/p2p/{exclude_peer_id}")

@@ -1,0 +1,30 @@
+"""What coordinators saw, in Django's admin, to look at only."""
+
+from django.contrib import admin
+
+from web.monitoring.models import EpochRecord, Peer, RunEvent, RunSwarm
+from web.runs.admin import ReadOnlyAdmin
+
+
+@admin.register(Peer)
+class PeerAdmin(ReadOnlyAdmin):
+    list_display = ("run", "device", "role", "peer_id", "heartbeat_at", "seen_at")
+    list_select_related = ("run", "device")
+
+
+@admin.register(RunSwarm)
+class RunSwarmAdmin(ReadOnlyAdmin):
+    list_display = ("run", "coordinator", "last_seq", "received_at")
+    list_select_related = ("run", "coordinator")
+
+
+@admin.register(EpochRecord)
+class EpochRecordAdmin(ReadOnlyAdmin):
+    list_display = ("run", "lineage", "epoch", "finished_at", "samples", "num_peers", "loss")
+    list_select_related = ("run",)
+
+
+@admin.register(RunEvent)
+class RunEventAdmin(ReadOnlyAdmin):
+    list_display = ("run", "seq", "at", "kind", "text")
+    list_select_related = ("run",)

@@ -1,0 +1,95 @@
+"""Finished epochs of a snapshot: written to the history and to the ledger, each once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from training.protocol.metrics import EpochReport, SwarmSnapshot
+from training.protocol.states import RunState
+from web.contributions.accounting import epoch_seconds
+from web.contributions.services import FinishedEpoch, Work, epochs_credit
+from web.monitoring.feed import EpochLine
+from web.monitoring.livestate import Figures
+from web.monitoring.models import EpochRecord, Peer
+from web.runs.models import Run
+
+
+@dataclass(frozen=True)
+class EpochNews:
+    """What the finished epochs of a snapshot add."""
+
+    lines: list[EpochLine]
+    samples: int
+    first_loss: float | None
+    """Of the oldest new epoch that has one."""
+
+
+def epochs_record(
+    run: Run, snapshot: SwarmSnapshot, claimed: Mapping[str, Peer], known: Figures
+) -> EpochNews:
+    """Write down the finished epochs that are new. The caller holds the lock of the run."""
+    reports = {report.epoch: report for report in snapshot.finished_epochs}
+    if not reports:
+        return EpochNews([], 0, None)
+    records = EpochRecord.objects.filter(run=run, lineage=snapshot.lineage).order_by()
+    old = set(records.filter(epoch__in=list(reports)).values_list("epoch", flat=True))
+    new = [reports[epoch] for epoch in sorted(set(reports) - old)]
+    lines = _lines(run, snapshot, new, known)
+    EpochRecord.objects.bulk_create([_record(run, snapshot.lineage, line) for line in lines])
+    epochs_credit(run, snapshot.lineage, [_finished(line, claimed) for line in lines])
+    losses = (line.report.loss for line in lines if line.report.loss is not None)
+    return EpochNews(lines, sum(line.samples for line in lines), next(losses, None))
+
+
+def last_epoch(run: Run, lineage: int) -> int | None:
+    """Return the newest finished epoch in the history."""
+    records = EpochRecord.objects.filter(run=run, lineage=lineage).order_by("-epoch")
+    return records.values_list("epoch", flat=True).first()
+
+
+def _lines(
+    run: Run, snapshot: SwarmSnapshot, reports: Sequence[EpochReport], known: Figures
+) -> list[EpochLine]:
+    opened_at = run.state_changed_at if run.state == RunState.OPEN else None
+    before = _before(run, snapshot.lineage, reports[0].epoch) if reports else None
+    lines: list[EpochLine] = []
+    for report in reports:
+        began = before[1] if before else _first_began(report, known)
+        seconds = epoch_seconds(report.finished_at, began, opened_at)
+        if before is not None:  # epochs that nobody saw end took their part of the time
+            seconds /= max(1, report.epoch - before[0])
+        samples = sum(work.samples for work in report.work)
+        lines.append(EpochLine(report, samples, report.num_peers or len(report.work), seconds))
+        before = (report.epoch, report.finished_at)
+    return lines
+
+
+def _before(run: Run, lineage: int, epoch: int) -> tuple[int, datetime] | None:
+    records = EpochRecord.objects.filter(run=run, lineage=lineage, epoch__lt=epoch)
+    return records.order_by("-epoch").values_list("epoch", "finished_at").first()
+
+
+def _first_began(report: EpochReport, known: Figures) -> datetime | None:
+    return known.epoch_started_at if known.epoch == report.epoch else None
+
+
+def _record(run: Run, lineage: int, line: EpochLine) -> EpochRecord:
+    return EpochRecord(
+        run=run,
+        lineage=lineage,
+        epoch=line.report.epoch,
+        finished_at=line.report.finished_at,
+        seconds=line.seconds,
+        samples=line.samples,
+        num_peers=line.num_peers,
+        loss=line.report.loss,
+    )
+
+
+def _finished(line: EpochLine, claimed: Mapping[str, Peer]) -> FinishedEpoch:
+    work = [
+        Work(claimed[item.key_thumbprint].device, item.samples)
+        for item in line.report.work
+        if item.key_thumbprint in claimed
+    ]
+    return FinishedEpoch(line.report.epoch, line.report.finished_at, line.seconds, work)

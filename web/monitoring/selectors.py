@@ -1,0 +1,126 @@
+"""Reads of monitoring. Whatever depends on time is worked out when it is read."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from training.protocol.api import RunSummary
+from training.protocol.errors import ErrorCode
+from training.protocol.states import Role
+from web.accounts.credentials import Credential
+from web.accounts.models import Device
+from web.core.errors import AppError
+from web.monitoring.live import live_now
+from web.monitoring.models import Peer, RunEvent, RunSwarm
+from web.monitoring.series import run_series
+from web.monitoring.why import Link, why_chain
+from web.runs.models import Run, RunConfigVersion
+from web.runs.selectors import Viewer, checkpoint_latest, config_newest, runs_visible
+
+__all__ = [
+    "Link",
+    "coordinator_device",
+    "live_state",
+    "peers_revoked",
+    "run_events",
+    "run_series",
+    "runs_summaries",
+    "why_chain",
+]
+
+
+def live_state(run: Run, viewer: Viewer = None, *, now: datetime | None = None) -> dict[str, Any]:
+    """Return a LiveRun body as it has to be read now; a silent coordinator makes it unknown.
+
+    ``viewer`` must have passed :func:`web.runs.selectors.run_get_visible`; the body holds
+    nothing that is not public.
+    """
+    # The number has to be read before the state: too low a number costs one message more, too
+    # high a one would hide a change.
+    run = Run.objects.get(pk=run.pk)
+    swarm = RunSwarm.objects.filter(run=run).first()
+    checkpoint = checkpoint_latest(run)
+    live = live_now(
+        run,
+        swarm,
+        config_newest(run),
+        checkpoint_epoch=checkpoint.epoch if checkpoint else None,
+        now=now or timezone.now(),
+    )
+    return live.model_dump(mode="json")
+
+
+def runs_summaries(viewer: Viewer, *, now: datetime | None = None) -> list[RunSummary]:
+    """Return the runs that the viewer may list, with their live figures, in three queries."""
+    runs = list(runs_visible(viewer))
+    ids = [run.pk for run in runs]
+    swarms = {swarm.run_id: swarm for swarm in RunSwarm.objects.filter(run_id__in=ids)}
+    newest = RunConfigVersion.objects.filter(run_id__in=ids).order_by("version")
+    configs = {version.run_id: version for version in newest}
+    at = now or timezone.now()
+    return [run_summary(r, swarms.get(r.pk), configs.get(r.pk), now=at) for r in runs]
+
+
+def run_summary(
+    run: Run, swarm: RunSwarm | None, config: RunConfigVersion | None, *, now: datetime
+) -> RunSummary:
+    """Return one row of the list of runs."""
+    live = live_now(run, swarm, config, checkpoint_epoch=None, now=now)
+    task: Mapping[str, Any] = config.body["task"] if config else {}
+    return RunSummary(
+        slug=run.slug,
+        title=run.title,
+        summary=run.summary,
+        task=str(task.get("name", "")),
+        **{
+            name: getattr(live, name)
+            for name in (
+                "state",
+                "reason",
+                "config_version",
+                "target_batch_size",
+                "epoch",
+                "num_peers",
+                "samples_total",
+                "samples_per_second",
+                "loss",
+                "as_of",
+            )
+        },
+    )
+
+
+def run_events(run: Run, limit: int = 50, *, before: int | None = None) -> list[RunEvent]:
+    """Return the newest lines of the feed; with ``before``, those with lower numbers."""
+    events: QuerySet[RunEvent] = run.events.order_by("-seq")
+    if before is not None:
+        events = events.filter(seq__lt=before)
+    return list(events[:limit])
+
+
+def coordinator_device(credential: Credential, run: Run) -> Device:
+    """Return the caller's device when it joined the run as its coordinator.
+
+    Raises:
+        AppError: FORBIDDEN or NOT_JOINED.
+    """
+    if "coordinator" not in credential.scopes:
+        raise AppError(ErrorCode.FORBIDDEN, "This token is not a coordinator's.")
+    if credential.device is None:
+        raise AppError(ErrorCode.NOT_JOINED)
+    peers = Peer.objects.filter(run=run, device=credential.device, role=Role.COORDINATOR)
+    if not peers.exists():
+        raise AppError(ErrorCode.NOT_JOINED)
+    return credential.device
+
+
+def peers_revoked(run: Run) -> list[str]:
+    """Return the peer ids whose account is suspended or whose device was revoked."""
+    peers = Peer.objects.filter(run=run)
+    barred = peers.filter(device__user__banned_at__isnull=False) | peers.filter(
+        device__revoked_at__isnull=False
+    )
+    return sorted(barred.values_list("peer_id", flat=True))
