@@ -187,7 +187,8 @@ class LedgerRow(TolerantModel):
     epoch: NonNegativeInt
     user: str
     device: str
-    samples: NonNegativeInt
+    samples: int
+    """Negative in a correction that takes samples away."""
     state: CreditState
     reason: str
     recorded_at: Instant

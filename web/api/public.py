@@ -1,5 +1,173 @@
-"""What everybody may read."""
+"""What everybody may read of runs that they may see."""
 
-from ninja import Router
+from datetime import datetime
+from typing import Annotated, Any
 
-router = Router()
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from ninja import Query, Router
+
+from training.protocol.api import ConfigOut, LedgerRow, LiveRun, RunSummary
+from training.protocol.errors import ErrorCode
+from web.accounts.models import User
+from web.accounts.selectors import profile_visible
+from web.api.auth import optional_auth
+from web.api.badges import badge_svg
+from web.api.caching import cacheable
+from web.api.exports import csv_text, table_answer
+from web.api.paging import Page, PageQuery, page_of
+from web.api.rows import LEDGER_COLUMNS, config_out, ledger_row, run_out, user_ledger_row
+from web.api.run_schemas import BoardOut, EventOut, RunOut, UserLedgerRow
+from web.contributions.selectors import leaderboard, ledger_rows, user_ledger_rows
+from web.core.errors import AppError
+from web.monitoring.selectors import live_state, run_series, summaries_of
+from web.monitoring.series import MAX_POINTS, POINTS, TIME_METRICS, run_series_by_epoch
+from web.runs.models import Run
+from web.runs.selectors import run_get_visible, runs_visible
+
+router = Router(auth=optional_auth)
+MAX_BOARD = 500
+
+
+def _run(request: HttpRequest, slug: str) -> Run:
+    return run_get_visible(request.user, slug)
+
+
+@router.get("runs/", response=Page[RunSummary])
+@cacheable(2)
+def runs(request: HttpRequest, page: Query[PageQuery]) -> dict[str, Any]:
+    """Public runs, and one's own."""
+    answer = page_of(runs_visible(request.user), page, order="id", item=lambda run: run)
+    return answer | {"items": summaries_of(answer["items"], timezone.now())}
+
+
+@router.get("runs/{slug}/", response=RunOut)
+@cacheable(2)
+def run(request: HttpRequest, slug: str) -> RunOut:
+    """One run."""
+    return run_out(_run(request, slug), timezone.now())
+
+
+@router.get("runs/{slug}/state/", response=LiveRun)
+@cacheable(1)
+def state(request: HttpRequest, slug: str) -> dict[str, Any]:
+    """The live state, with its number; what the websocket calls a snapshot."""
+    return live_state(_run(request, slug), request.user)
+
+
+@router.get("runs/{slug}/series/", response=dict[str, list[float | None]])
+@cacheable(5)
+def series(
+    request: HttpRequest,
+    slug: str,
+    metrics: str = "loss,samples_per_second,num_peers",
+    start: Annotated[datetime | None, Query(alias="from")] = None,
+    end: Annotated[datetime | None, Query(alias="to")] = None,
+    points: Annotated[int, Query(ge=2, le=MAX_POINTS)] = POINTS,
+    by: str = "time",
+) -> dict[str, Any]:
+    """History in columns: `t` in seconds since 1970, then each metric.
+
+    `metrics`: loss, samples_per_second, num_peers, epoch, samples_total. Thinned out so that
+    lowest and highest values survive. `by=epoch` answers every finished epoch instead: `epoch`,
+    then loss, samples_per_second, num_peers, samples, seconds.
+    """
+    found = _run(request, slug)
+    names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
+    if by == "epoch":
+        return dict(run_series_by_epoch(found, names, points))
+    if by != "time":
+        raise AppError(ErrorCode.BODY_INVALID, "by: time or epoch.")
+    times = [at.replace(tzinfo=at.tzinfo or timezone.get_default_timezone()) if at else None
+             for at in (start, end)]  # fmt: skip
+    return dict(run_series(found, names or TIME_METRICS, times[0], times[1], points))
+
+
+@router.get("runs/{slug}/config/", response=ConfigOut)
+@cacheable(10)
+def config(
+    request: HttpRequest, slug: str, version: Annotated[int | None, Query(ge=1)] = None
+) -> ConfigOut:
+    """The newest config (or one version): as signed, decoded, and what changed in it."""
+    return config_out(_run(request, slug), version)
+
+
+@router.get("runs/{slug}/leaderboard/", response=BoardOut)
+@cacheable(5)
+def board(
+    request: HttpRequest,
+    slug: str,
+    period: str = "all",
+    limit: Annotated[int, Query(ge=1, le=MAX_BOARD)] = 100,
+    cursor: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    format: str = "json",
+) -> Any:
+    """Who gave how many samples in all, 30d, 7d or 24h; one's own row is in `me`."""
+    found = _run(request, slug)
+    page = leaderboard(found, period, request.user, limit, cursor)
+    if format == "csv":
+        columns = ("rank", "user", "samples", "share", "device_hours", "last_seen")
+        text = csv_text(columns, [row.model_dump(mode="json") for row in page.rows])
+        return HttpResponse(text, content_type="text/csv; charset=utf-8")
+    if format != "json":
+        raise AppError(ErrorCode.BODY_INVALID, "format: json or csv.")
+    end = cursor + len(page.rows)
+    return {
+        "period": period,
+        "items": page.rows,
+        "next": str(end) if page.rows and end < page.num_volunteers else None,
+        "me": page.me,
+        "num_volunteers": page.num_volunteers,
+        "managed_samples": page.managed_samples,
+        "total_samples": page.total_samples,
+    }
+
+
+@router.get("runs/{slug}/contributions/", response=Page[LedgerRow])
+@cacheable(5)
+def contributions(
+    request: HttpRequest,
+    slug: str,
+    page: Query[PageQuery],
+    user: str = "",
+    format: str = "json",
+) -> Any:
+    """Ledger rows, newest first; of one user, if that profile is public."""
+    found = _run(request, slug)
+    rows = ledger_rows(found, profile_visible(request.user, user) if user else None)
+    viewer = request.user if isinstance(request.user, User) else None
+    if format == "json":
+        return page_of(rows, page, order="-id", item=lambda row: ledger_row(row, viewer))
+    return table_answer(
+        request,
+        rows,
+        format=format,
+        columns=LEDGER_COLUMNS,
+        item=lambda row: ledger_row(row, viewer).model_dump(mode="json"),
+        name=f"{slug}-contributions",
+    )
+
+
+@router.get("runs/{slug}/events/", response=Page[EventOut])
+@cacheable(2)
+def events(request: HttpRequest, slug: str, page: Query[PageQuery]) -> dict[str, Any]:
+    """The events feed, newest first."""
+    return page_of(_run(request, slug).events.all(), page, order="-seq", item=lambda row: row)
+
+
+@router.get("runs/{slug}/badge.svg")
+@cacheable(60)
+def badge(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """A picture of the run's state for other pages."""
+    return badge_svg(live_state(_run(request, slug)))
+
+
+@router.get("users/{username}/contributions/", response=Page[UserLedgerRow])
+@cacheable(5)
+def user_contributions(
+    request: HttpRequest, username: str, page: Query[PageQuery]
+) -> dict[str, Any]:
+    """An account's ledger rows in public runs, if its profile is public."""
+    rows = user_ledger_rows(profile_visible(request.user, username))
+    return page_of(rows, page, order="-id", item=user_ledger_row)

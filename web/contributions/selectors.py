@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Max, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from training.protocol.api import BoardRow
@@ -95,28 +96,24 @@ def leaderboard(
     )
 
 
-def ledger_rows(
-    run: Run, user: User | None = None, cursor: int | None = None, limit: int = 100
-) -> QuerySet[LedgerEntry]:
-    """Return entries, newest first, of one account when given; ``cursor`` is the last id seen."""
-    rows = LedgerEntry.objects.filter(run=run).select_related("user", "device", "run")
-    return _page(rows.filter(user=user) if user else rows, cursor, limit)
+def ledger_rows(run: Run, user: User | None = None) -> QuerySet[LedgerEntry]:
+    """Return the entries of a run, newest first; of one account when given."""
+    rows = LedgerEntry.objects.filter(run=run)
+    return _loaded(rows.filter(user=user) if user else rows)
 
 
-def user_ledger_rows(
-    user: User, cursor: int | None = None, limit: int = 100
-) -> QuerySet[LedgerEntry]:
+def user_ledger_rows(user: User) -> QuerySet[LedgerEntry]:
     """Return an account's entries in public runs, newest first."""
-    rows = LedgerEntry.objects.filter(user=user, run__is_public=True)
-    return _page(rows.select_related("user", "device", "run"), cursor, limit)
+    return _loaded(LedgerEntry.objects.filter(user=user, run__is_public=True))
 
 
-def receipts(
-    device: Device, run: Run, cursor: int | None = None, limit: int = 100
-) -> QuerySet[LedgerEntry]:
-    """Return what was and was not counted for a device, newest first."""
-    rows = LedgerEntry.objects.filter(run=run, device=device)
-    return _page(rows.select_related("user", "device", "run"), cursor, limit)
+def receipts(device: Device, run: Run) -> QuerySet[LedgerEntry]:
+    """Return what was and was not counted for a device, newest first.
+
+    One row per epoch; ``corrected`` is what later corrections added (mostly below zero).
+    """
+    first = LedgerEntry.objects.filter(run=run, device=device, corrects=None)
+    return _loaded(first).annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
 
 
 def user_totals(user: User) -> UserTotals:
@@ -139,10 +136,8 @@ def user_totals(user: User) -> UserTotals:
     )
 
 
-def _page(rows: QuerySet[LedgerEntry], cursor: int | None, limit: int) -> QuerySet[LedgerEntry]:
-    if cursor is not None:
-        rows = rows.filter(pk__lt=cursor)
-    return rows.order_by("-pk")[:limit]
+def _loaded(rows: QuerySet[LedgerEntry]) -> QuerySet[LedgerEntry]:
+    return rows.select_related("user", "device", "run").order_by("-pk")
 
 
 def _sums(run: Run, period: str, now: datetime) -> Any:

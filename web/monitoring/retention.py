@@ -1,6 +1,6 @@
 """How history ages: raw for a day, then thinned by the minute, after a month by the hour."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
@@ -46,8 +46,11 @@ def _rollup(run: Run, kind: MetricPoint.Resolution, now: datetime) -> int:
     start = _next_slot(run, kind)
     if start is None:
         return 0
-    end = _floor(min(now - LATE, start + _STRETCH), int(kind))
-    source = run.points.filter(resolution=_SOURCES[kind], at__gte=start, at__lt=end)
+    source = run.points.filter(resolution=_SOURCES[kind], at__gte=start)
+    # The slot of the newest source row may not be whole yet.
+    newest = source.order_by("-at").values_list("at", flat=True)[0]
+    end = _floor(min(now - LATE, start + _STRETCH, newest), int(kind))
+    source = source.filter(at__lt=end)
     kept = [
         _copy(point, kind)
         for _, slot in groupby(source.order_by("at"), lambda p: slot_of(p.at, int(kind)))
@@ -72,10 +75,11 @@ def _prune(
 ) -> int:
     """Delete rows before an instant as far as the coarser ones reach, whole coarse slots only."""
     last = run.points.filter(resolution=coarser).order_by("-at").values_list("at", flat=True)
-    reached: Iterable[datetime] = last[:1]
-    limit = min([_floor(before, int(coarser)), *(_floor(at, int(coarser)) for at in reached)])
-    rows = run.points.filter(resolution=kind, at__lt=limit)
-    return rows.delete()[0] if reached else 0
+    reached = last.first()
+    if reached is None:
+        return 0
+    limit = _floor(min(before, reached), int(coarser))
+    return run.points.filter(resolution=kind, at__lt=limit).delete()[0]
 
 
 def _copy(point: MetricPoint, kind: MetricPoint.Resolution) -> MetricPoint:
