@@ -30,6 +30,7 @@ export function short(value) {
 /** @param {number | null | undefined} value @returns {string} */
 export function loss(value) {
   if (value == null) return NONE;
+  if (value !== 0 && Math.abs(value) < 0.0001) return "< 0.0001";
   if (Math.abs(value) >= 0.1 || value === 0) return value.toFixed(3);
   return String(Number(value.toPrecision(3)));
 }
@@ -37,6 +38,7 @@ export function loss(value) {
 /** @param {number | null | undefined} value a share from 0 to 1 @returns {string} */
 export function percent(value) {
   if (value == null) return NONE;
+  if (value > 0 && value < 0.0001) return "< 0.01 %";
   return value < 0.9995 ? `${Number((value * 100).toPrecision(3))} %` : "100 %";
 }
 

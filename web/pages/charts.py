@@ -38,9 +38,7 @@ def chart_query(params: QueryDict) -> ChartQuery:
     return ChartQuery(**{name: str(value) for name, value in given.items()})
 
 
-def polyline(
-    values: Sequence[float | None], *, width: float = 100.0, height: float = 30.0
-) -> str:
+def polyline(values: Sequence[float | None], *, width: float = 100.0, height: float = 30.0) -> str:
     """Return the points of an SVG polyline through the values, evenly spaced; gaps are skipped.
 
     Empty when there is no line to draw.

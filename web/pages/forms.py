@@ -11,8 +11,8 @@ class ProfileForm(forms.Form):
     is_profile_public = forms.BooleanField(
         required=False,
         label="Public profile",
-        help_text="Others may open a page with your totals per run. Your name on leaderboards and"
-        " among the peers is shown in either case.",
+        help_text="Your name stands on leaderboards and among the peers, and others may open a"
+        " page with your totals. Otherwise you are shown as “a volunteer”; it counts the same.",
     )
 
 

@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from web.contributions.selectors import leaderboard
+from web.contributions.selectors import HIDDEN_NAME, leaderboard
 from web.runs.selectors import run_get_visible
 
 PERIODS: Final[dict[str, str]] = {
@@ -33,6 +33,7 @@ def leaderboard_page(request: HttpRequest, slug: str) -> HttpResponse:
     rows = list(board.rows)
     context = {
         "run": run, "board": board, "rows": rows[:PAGE_SIZE], "period": period,
-        "periods": PERIODS, "page_number": max(1, page_number), "has_next": len(rows) > PAGE_SIZE,
+        "periods": PERIODS, "hidden_name": HIDDEN_NAME,
+        "page_number": max(1, page_number), "has_next": len(rows) > PAGE_SIZE,
     }  # fmt: skip
     return render(request, "pages/leaderboard.html", context)

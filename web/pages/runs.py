@@ -3,18 +3,20 @@
 import csv
 from datetime import UTC, datetime
 from io import StringIO
+from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from web.contributions.selectors import leaderboard
+from web.contributions.selectors import HIDDEN_NAME, leaderboard
 from web.monitoring.selectors import run_series
 from web.pages.charts import chart_query
 from web.pages.leaderboard import PERIODS, period_of
 from web.pages.mine import strip_devices
 from web.pages.runview import SERIES, run_view
+from web.runs.models import Run
 from web.runs.selectors import run_get_visible
 
 BOARD_ROWS = 10
@@ -63,7 +65,7 @@ def series_csv(request: HttpRequest, slug: str) -> HttpResponse:
     return response
 
 
-def _board(request: HttpRequest, run: object) -> dict[str, object]:
+def _board(request: HttpRequest, run: Run) -> dict[str, Any]:
     period = period_of(request)
     board = leaderboard(run, period, viewer=request.user, limit=BOARD_ROWS, offset=0)
-    return {"board": board, "period": period, "periods": PERIODS}
+    return {"board": board, "period": period, "periods": PERIODS, "hidden_name": HIDDEN_NAME}

@@ -14,8 +14,9 @@ from web.pages.charts import ChartQuery, polyline
 from web.pages.comb import comb
 from web.pages.configview import config_groups
 from web.pages.requirements import requirement_line
+from web.runs.config_diff import config_diff
 from web.runs.models import Run
-from web.runs.selectors import config_newest
+from web.runs.selectors import config_newest, config_previous
 
 SERIES: Final = ("loss", "samples_per_second", "num_peers", "epoch", "samples_total")
 MAX_PEER_ROWS: Final = 200
@@ -31,6 +32,7 @@ def run_view(
     """Return the context of pages/run.html, apart from what belongs to the viewer."""
     state = live_state(run, viewer)
     config = config_newest(run)
+    previous = config_previous(config) if config else None
     series = run_series(run, SERIES, query.start(now), None, CHART_POINTS)
     return {
         "run": run,
@@ -41,6 +43,7 @@ def run_view(
         "is_open": run.state == RunState.OPEN,
         "config": config,
         "config_groups": config_groups(config.body) if config else [],
+        "config_diff": config_diff(previous.body, config.body) if config and previous else [],
         "requirement": requirement_line(config.body) if config else "",
         "chart": query,
         "series_rows": series_rows(series),

@@ -15,20 +15,21 @@ from web.core.wording import STATE_TONES, STATE_WORDS
 
 register = template.Library()
 
+_NONE = "\u2013"
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
 @register.filter
 def number(value: float | None) -> str:
     """Return a count with thousands separators: ``12,345``."""
-    return "–" if value is None else f"{round(value):,}"
+    return _NONE if value is None else f"{round(value):,}"
 
 
 @register.filter
 def short(value: float | None) -> str:
     """Return at most three significant digits and a unit: ``12.3k``."""
     if value is None:
-        return "–"
+        return _NONE
     for limit, suffix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= limit * 0.9995:
             return f"{_three(value / limit)}{suffix}"
@@ -45,14 +46,20 @@ def _three(value: float) -> str:
 def loss(value: float | None) -> str:
     """Return a loss as ``4.213``, small ones as ``0.00421``."""
     if value is None:
-        return "–"
+        return _NONE
+    if 0 < abs(value) < 0.0001:
+        return "< 0.0001"
     return f"{value:.3f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
 
 
 @register.filter
 def percent(value: float | None) -> str:
     """Return a share (0 to 1) as ``12.3 %``."""
-    return "–" if value is None else f"{value * 100:.3g} %" if value < 0.9995 else "100 %"
+    if value is None:
+        return _NONE
+    if 0 < value < 0.0001:
+        return "< 0.01 %"
+    return f"{value * 100:.3g} %" if value < 0.9995 else "100 %"
 
 
 @register.filter
@@ -81,6 +88,18 @@ def instant(value: datetime | str | None) -> datetime | None:
     if isinstance(value, str):
         return datetime.fromisoformat(value) if value else None
     return value
+
+
+@register.filter
+def hardware(value: dict[str, Any]) -> str:
+    """Return a machine in words: ``NVIDIA T4, 4 cores, 16 GB, Linux``."""
+    parts = [str(value.get("device") or "")]
+    if value.get("cpus"):
+        parts.append(f"{value['cpus']} cores")
+    if value.get("memory_bytes"):
+        parts.append(size(value["memory_bytes"]))
+    parts.append(str(value.get("system") or ""))
+    return ", ".join(part for part in parts if part) or "hardware unknown"
 
 
 @register.simple_tag

@@ -1,0 +1,84 @@
+// The epoch as a honeycomb; web/pages/comb.py draws the same on the server.
+import { number } from "./format.js";
+
+const NUM_SLOTS = 8;
+const LEGEND_ROWS = 6;
+
+/** @typedef {{key: string, name: string, samples: number, slot: string}} Share */
+
+/** @param {import("./state.js").LiveState} state @returns {Share[]} in the order of the cells */
+export function epochShares(state) {
+  const shares = [];
+  let rest = state.samples_accumulated;
+  const keys = Object.keys(state.peers).sort();
+  for (const [index, key] of keys.entries()) {
+    const peer = state.peers[key];
+    if (peer.epoch !== state.epoch || !(peer.samples_accumulated > 0)) continue;
+    const name = [peer.name, peer.device].filter(Boolean).join(" · ");
+    shares.push({ key, name, samples: peer.samples_accumulated, slot: String(index % NUM_SLOTS) });
+    rest -= peer.samples_accumulated;
+  }
+  if (rest > 0) shares.push({ key: "", name: "Others", samples: rest, slot: "others" });
+  return shares;
+}
+
+/**
+ * The slot of each cell; a cell belongs to whoever holds its middle.
+ * @param {Share[]} shares @param {number} target @param {number} count @returns {string[]}
+ */
+export function cellSlots(shares, target, count) {
+  const slots = [];
+  let index = 0;
+  let reached = shares.length ? shares[0].samples : 0;
+  for (let cell = 0; cell < count; cell += 1) {
+    const middle = ((cell + 0.5) * target) / count;
+    while (index < shares.length && reached <= middle) {
+      index += 1;
+      reached += index < shares.length ? shares[index].samples : 0;
+    }
+    slots.push(index < shares.length ? shares[index].slot : "");
+  }
+  return slots;
+}
+
+/** @param {ParentNode} page @param {import("./state.js").LiveState} state */
+export function combShow(page, state) {
+  const bar = page.querySelector("[data-comb]");
+  const legend = page.querySelector("[data-legend]");
+  if (!bar || !legend) return;
+  const shares = epochShares(state);
+  const cells = bar.querySelectorAll("use");
+  const slots = cellSlots(shares, state.target_batch_size, cells.length);
+  cells.forEach((cell, index) => {
+    if (cell.getAttribute("data-slot") !== slots[index]) cell.setAttribute("data-slot", slots[index]);
+  });
+  bar.setAttribute("aria-valuenow", String(Math.min(state.samples_accumulated, state.target_batch_size)));
+  bar.setAttribute("aria-valuemax", String(state.target_batch_size));
+  bar.closest(".now")?.classList.toggle("is-averaging", state.state === "averaging");
+  legendShow(legend, shares.sort((a, b) => b.samples - a.samples));
+}
+
+/** @param {Element} legend @param {Share[]} shares */
+function legendShow(legend, shares) {
+  const items = shares.slice(0, LEGEND_ROWS).map((share) => {
+    const item = document.createElement("li");
+    const mark = document.createElement("i");
+    const count = document.createElement("span");
+    mark.dataset.slot = share.slot;
+    count.className = "muted num";
+    count.textContent = number(share.samples);
+    item.append(mark, `${share.name} `, count);
+    return item;
+  });
+  if (shares.length > LEGEND_ROWS) items.push(muted(`and ${shares.length - LEGEND_ROWS} more`));
+  if (!shares.length) items.push(muted("Nobody has reported samples of this epoch yet."));
+  legend.replaceChildren(...items);
+}
+
+/** @param {string} text */
+function muted(text) {
+  const item = document.createElement("li");
+  item.className = "muted";
+  item.textContent = text;
+  return item;
+}

@@ -1,0 +1,72 @@
+// The live state and what changes it. Pure: no page, no network, no clock.
+
+/**
+ * @typedef {Record<string, any> & {seq: number, peers: Record<string, any>}} LiveState
+ * @typedef {{type: string, seq: number, as_of?: string | null, state?: LiveState,
+ *   patch?: Record<string, any>, event?: {kind: string, text: string, at: string}}} Message
+ */
+
+/**
+ * Return the state with a patch: absolute values; peers one by one, null removes a peer.
+ * @param {LiveState} state @param {Record<string, any>} patch @returns {LiveState}
+ */
+export function patched(state, patch) {
+  const next = { ...state, ...patch };
+  if (patch.peers) {
+    next.peers = { ...state.peers };
+    for (const [key, peer] of Object.entries(patch.peers)) {
+      if (peer === null) delete next.peers[key];
+      else next.peers[key] = { ...next.peers[key], ...peer };
+    }
+  }
+  return next;
+}
+
+/**
+ * Take one message. `gap` says that a message was missed: reconnect for a snapshot.
+ * @param {LiveState} state @param {Message} message
+ * @returns {{state: LiveState, gap: boolean, changed: boolean}}
+ */
+export function applied(state, message) {
+  if (message.type === "run.snapshot" && message.state) {
+    return { state: { ...message.state, seq: message.seq }, gap: false, changed: true };
+  }
+  if (message.type !== "run.patch" && message.type !== "run.event") {
+    return { state, gap: false, changed: false };
+  }
+  if (message.seq <= state.seq) return { state, gap: false, changed: false };
+  if (message.seq > state.seq + 1) return { state, gap: true, changed: false };
+  const next = { ...patched(state, message.patch || {}), seq: message.seq };
+  return { state: next, gap: false, changed: true };
+}
+
+/**
+ * Samples to show: the last known number, moved on at the last known speed until it is stale.
+ * @param {LiveState} state @param {number} elapsed seconds since the state came
+ * @param {number} limit seconds after which nothing moves any more
+ * @returns {number}
+ */
+export function samplesNow(state, elapsed, limit) {
+  const known = state.samples_total + state.samples_accumulated;
+  const moves = state.state === "training" || state.state === "averaging";
+  return known + (moves ? state.samples_per_second * Math.min(Math.max(0, elapsed), limit) : 0);
+}
+
+/**
+ * Seconds until the target batch size is reached, or null when that cannot be said.
+ * @param {LiveState} state @param {number} elapsed @returns {number | null}
+ */
+export function nextSeconds(state, elapsed) {
+  const rest = state.target_batch_size - state.samples_accumulated;
+  if (state.state !== "training" || !(state.samples_per_second > 0) || rest <= 0) return null;
+  return Math.max(0, rest / state.samples_per_second - elapsed);
+}
+
+/**
+ * Waiting time before try number `failures` (1, 2, …), in milliseconds, with full jitter above half.
+ * @param {number} failures @param {number} random from 0 to 1 @returns {number}
+ */
+export function backoff(failures, random) {
+  const most = Math.min(30000, 500 * 2 ** Math.min(failures, 10));
+  return most / 2 + (most / 2) * random;
+}
