@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import OKPKey
+from joserfc.jws import JWSRegistry
 from pydantic import BaseModel, ValidationError
 
 from training.protocol.errors import ErrorCode
@@ -24,6 +25,17 @@ T = TypeVar("T", bound=BaseModel)
 _CLAIMS = ("iss", "iat", "exp", "jti")
 CLOCK_LEEWAY = timedelta(seconds=60)
 """A message dated further in the future than this is refused."""
+MAX_PAYLOAD = 8_000_000
+"""Characters; a snapshot of thousands of peers, each with its own signed message, is large."""
+
+
+def _registry() -> JWSRegistry:
+    registry = JWSRegistry(algorithms=[JWS_ALGORITHM])
+    registry.max_payload_length = MAX_PAYLOAD
+    return registry
+
+
+_REGISTRY = _registry()
 
 
 class EnvelopeError(Exception):
@@ -84,7 +96,7 @@ def verify(
     if key is None:
         raise EnvelopeError(ErrorCode.UNKNOWN_KEY, f"unknown kid {str(header.get('kid'))[:60]!r}")
     try:
-        checked = jws.deserialize_compact(token, key, algorithms=[JWS_ALGORITHM])
+        checked = jws.deserialize_compact(token, key, registry=_REGISTRY)
     except (JoseError, ValueError) as error:
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, f"bad signature: {error}") from error
     return _open(checked.payload, model=model, key_id=str(header["kid"]), token=token, now=now)
@@ -104,7 +116,7 @@ def peek_body(token: str) -> dict[str, Any]:
     """Return the payload WITHOUT checking the signature: for looking up the right key only."""
     _header(token)
     try:
-        payload = json.loads(jws.extract_compact(token.encode()).payload)
+        payload = json.loads(jws.extract_compact(token.encode(), registry=_REGISTRY).payload)
     except (JoseError, ValueError) as error:
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, "the payload is not JSON") from error
     if not isinstance(payload, dict):
@@ -114,7 +126,7 @@ def peek_body(token: str) -> dict[str, Any]:
 
 def _header(token: str) -> dict[str, Any]:
     try:
-        return dict(jws.extract_compact(token.encode()).headers())
+        return dict(jws.extract_compact(token.encode(), registry=_REGISTRY).headers())
     except (JoseError, ValueError, TypeError, AttributeError) as error:
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, "this is not a JWS compact string") from error
 
