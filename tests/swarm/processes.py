@@ -46,15 +46,16 @@ class Swarm:
         self._start("coordinator", "coordinator_process", str(home), str(self.port), *peers)
         wait_until("the coordinator to answer", lambda: port_answers(self.port))
 
-    def start_trainer(self, name: str, *, speed: float = 40, metrics: bool = True) -> None:
-        words = ["--metrics"] if metrics else []
+    def start_trainer(self, name: str, *, speed: float = 40, stock: bool = False) -> None:
+        words = ["--stock"] if stock else []
         home = str(self._home(name))
-        self._start(name, "stock_trainer", home, str(speed), *words, self.address)
+        self._start(name, "small_trainer", home, str(speed), *words, self.address)
 
     def started_at_epoch(self, name: str) -> int:
         """Wait for a trainer's first micro-step; return the epoch it began in."""
         path = self.folder / name / "started"
         wait_until(f"{name} to start", lambda: path.exists() and path.read_text())
+        self.check_alive()
         return int(path.read_text())
 
     def truth(self, *names: str) -> dict[int, dict[str, int]]:
@@ -67,6 +68,13 @@ class Swarm:
                 epoch, samples = json.loads(line)
                 found.setdefault(epoch, {})[key] = samples
         return found
+
+    def check_alive(self) -> None:
+        """Fail with the last lines of a process that ended by itself."""
+        for name, process in self.running.items():
+            if process.poll() is not None:
+                output = (self.folder / name / "output.log").read_text()
+                raise AssertionError(f"{name} ended with {process.returncode}: {output[-800:]}")
 
     def kill(self, name: str) -> None:
         """Kill -9 of the leader alone, as the system's memory killer would do."""

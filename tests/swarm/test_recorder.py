@@ -49,11 +49,11 @@ def progress_of(key: SwarmKey, **changes: object) -> dict[str, object]:
     } | changes
 
 
-def signed(key: SwarmKey, value: object, *, run: str = RUN, age: float = 0) -> DHTRecord:
+def signed(key: SwarmKey, value: object, *, run: str = RUN) -> DHTRecord:
     """Return a record as its owner stores it."""
     validator = RSASignatureValidator(rsa_key(key))
     place = progress_node_id(run).to_bytes()
-    record = DHTRecord(place, dumps(validator.local_public_key), dumps(value), now() + 60 - age)
+    record = DHTRecord(place, dumps(validator.local_public_key), dumps(value), now() + 60)
     value_bytes = validator.sign_value(record)
     return DHTRecord(record.key, record.subkey, value_bytes, record.expiration_time)
 
@@ -172,8 +172,8 @@ def test_a_peer_that_leaves_takes_its_record_back(alice: SwarmKey) -> None:
 
 def test_a_record_fetched_later_is_as_old_as_it_is(alice: SwarmKey) -> None:
     reader = ProgressReader(alice)
-    fresh = reader.read(raw(signed(alice, progress_of(alice), age=2)))
-    old = reader.read(raw(signed(alice, progress_of(alice), age=40)))
+    fresh = reader.read(raw(signed(alice, progress_of(alice, time=now() - 2))))
+    old = reader.read(raw(signed(alice, progress_of(alice, time=now() - 40))))
     assert fresh is not None
     assert old is not None
     assert fresh.received_at - old.received_at > timedelta(seconds=39)

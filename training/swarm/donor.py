@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from hivemind import DHT
 from hivemind.averaging import DecentralizedAverager
-from hivemind.compression import Float16Compression, NoCompression
+from hivemind.compression import NoCompression
 from hivemind.optim.state_averager import (
     TrainingStateAverager,
     dump_optimizer_state,
@@ -43,7 +43,6 @@ class Donor:
         optimizer_factory: Callable[[Iterable[Any]], torch.optim.Optimizer],
         scheduler_factory: Callable[[torch.optim.Optimizer], Any],
     ) -> None:
-        compression = NoCompression() if swarm.compression == "none" else Float16Compression()
         self._model = model
         self._averager = TrainingStateAverager(
             dht=dht,
@@ -54,7 +53,9 @@ class Donor:
             min_matchmaking_time=swarm.matchmaking_seconds,
             request_timeout=swarm.request_timeout_seconds,
             next_chunk_timeout=max(5.0, swarm.averaging_timeout_seconds / 3),
-            state_compression=compression,
+            # 16 bits would turn the optimizer's small second moments into zeros.
+            state_compression=NoCompression(),
+            initialize_optimizer=False,
             allow_state_sharing=False,
             start=True,
         )
@@ -131,7 +132,8 @@ class Donor:
                 load_optimizer_state(averager.optimizer, values, tensors[len(targets) :])
                 for target, tensor in zip(targets, tensors[: len(targets)], strict=True):
                     target.copy_(tensor)
-        except (StopIteration, ValueError, KeyError, IndexError, TypeError) as error:
+        except (RuntimeError, ValueError, KeyError, IndexError, TypeError) as error:
+            # hivemind runs out of values inside a generator, which is a RuntimeError.
             raise StateError(f"a trainer's optimizer state does not fit: {error}") from error
 
     def _offer(self, epoch: int) -> None:

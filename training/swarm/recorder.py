@@ -31,8 +31,6 @@ from training.swarm.records import ProgressRecord
 QUEUE_LENGTH = 20_000
 """Records that may wait. When it is full new ones are dropped: a later one says more."""
 _MAX_RECORD_BYTES = 8_192
-_LIFETIME_SECONDS = 60.0
-"""hivemind's ``metadata_expiration``: a record expires so long after it was made."""
 _FRESH_SECONDS = 5.0
 """Clocks of peers may differ by 3 s."""
 
@@ -126,8 +124,8 @@ class ProgressReader:
 
 
 def _parse(value: Any, thumbprint: str, raw: RawRecord) -> ProgressRecord:
-    received_at = _received_at(raw)
     if value is None:
+        received_at = datetime.fromtimestamp(raw.received_at, UTC)
         return ProgressRecord(thumbprint, "", 0, 0, 0.0, False, received_at, received_at, left=True)
     progress = LocalTrainingProgress.parse_obj(value)
     speed = progress.samples_per_second
@@ -139,15 +137,14 @@ def _parse(value: Any, thumbprint: str, raw: RawRecord) -> ProgressRecord:
         samples_per_second=speed if speed < 1e15 else 0.0,
         client_mode=progress.client_mode,
         reported_at=datetime.fromtimestamp(progress.time, UTC),
-        received_at=received_at,
+        received_at=_heard_at(raw.received_at, progress.time),
     )
 
 
-def _received_at(raw: RawRecord) -> datetime:
-    """Return when the record was made, for one that did not come fresh from its owner."""
-    made_at = raw.expiration_time - _LIFETIME_SECONDS
-    is_fresh = raw.received_at - made_at < _FRESH_SECONDS
-    return datetime.fromtimestamp(raw.received_at if is_fresh else made_at, UTC)
+def _heard_at(received_at: float, made_at: float) -> datetime:
+    """Return when a record was made, if it did not come fresh from its owner."""
+    is_fresh = received_at - made_at < _FRESH_SECONDS
+    return datetime.fromtimestamp(received_at if is_fresh else made_at, UTC)
 
 
 @lru_cache(maxsize=4096)

@@ -1,8 +1,8 @@
-"""A trainer made of hivemind's own optimizer, which knows nothing of Beeyard but the names.
+"""The smallest trainer: ``python -m tests.swarm.small_trainer FOLDER SPEED [--stock] PEERS…``.
 
-``python -m tests.swarm.stock_trainer FOLDER SAMPLES_PER_SECOND [--metrics] PEERS…`` trains the
-config's task until SIGTERM. ``FOLDER/truth.jsonl`` gets one line per finished epoch: what really
-entered the average. ``--metrics`` signs and publishes metrics as our trainer does.
+It trains the config's task at ``SPEED`` samples per second until SIGTERM, with our optimizer and
+signed metrics; with ``--stock``, hivemind's own optimizer and no metrics at all.
+``FOLDER/truth.jsonl`` gets one line per finished epoch: what really entered the average.
 """
 
 import json
@@ -12,8 +12,10 @@ import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import hivemind
+import torch
 
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.config import RunConfig
@@ -23,6 +25,7 @@ from training.protocol.metrics import EpochSamples, PeerMetrics
 from training.protocol.names import TYP_METRICS
 from training.swarm.dht import dht_start, dht_stop, metrics_store
 from training.swarm.identity import rsa_key
+from training.swarm.optimizer import swarm_optimizer
 from training.tasks.optim import optimizer_build, scheduler_build
 from training.tasks.registry import task_get
 
@@ -70,7 +73,7 @@ class Publisher(threading.Thread):
             time.sleep(0.5)
 
 
-def main(folder: Path, speed: float, *, publish: bool, peers: list[str]) -> None:
+def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> None:
     config = RunConfig.model_validate_json((folder / "config.json").read_text())
     key = swarm_key_load_or_create(folder / "swarm.key")
     dht = dht_start(
@@ -83,13 +86,70 @@ def main(folder: Path, speed: float, *, publish: bool, peers: list[str]) -> None
     )
     task = task_get(config.task.name)
     model = task.model_build(config, folder)
+    optimizer = (stock_optimizer if is_stock else our_optimizer)(config, dht, key, model)
+    leaving = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: leaving.set())
+    optimizer.load_state_from_peers()
+    publisher = Publisher(config, dht, key)
+    publisher.epoch = optimizer.local_epoch
+    if not is_stock:
+        publisher.start()
+    (folder / "started").write_text(str(optimizer.local_epoch))
+    batches = task.batches(config, folder, seed=hash(key.peer_id) % 1000, micro_batch=MICRO_BATCH)
+    while not leaving.is_set():
+        time.sleep(MICRO_BATCH / speed)
+        loss, count = task.loss(model, next(batches))
+        loss.backward()
+        epoch, before = optimizer.local_epoch, optimizer.grad_averager.local_samples_accumulated
+        optimizer.step(batch_size=count)
+        optimizer.zero_grad()
+        publisher.total += count
+        publisher.loss = float(loss)
+        if optimizer.local_epoch == epoch:
+            publisher.samples = optimizer.grad_averager.local_samples_accumulated
+            continue
+        if is_stock and optimizer.local_epoch == epoch + 1:
+            note_epoch(folder, epoch, before + count)
+        for finished in [] if is_stock else optimizer.finished:
+            note_epoch(folder, finished.epoch, finished.samples)
+            entered = EpochSamples(epoch=finished.epoch, samples=finished.samples)
+            publisher.recent.append(entered)
+        if not is_stock:
+            optimizer.finished.clear()
+        publisher.epoch, publisher.samples = optimizer.local_epoch, 0
+    optimizer.shutdown()
+    dht_stop(dht)
+
+
+def note_epoch(folder: Path, epoch: int, samples: int) -> None:
+    with (folder / "truth.jsonl").open("a") as file:
+        file.write(json.dumps([epoch, samples]) + "\n")
+
+
+def our_optimizer(
+    config: RunConfig, dht: hivemind.DHT, key: SwarmKey, model: torch.nn.Module
+) -> Any:
+    groups, factory = optimizer_build(config.optimizer, model)
+    return swarm_optimizer(
+        dht=dht,
+        config=config,
+        key=key,
+        param_groups=groups,
+        optimizer_factory=factory,
+        scheduler_factory=scheduler_build(config.optimizer),
+    )
+
+
+def stock_optimizer(
+    config: RunConfig, dht: hivemind.DHT, key: SwarmKey, model: torch.nn.Module
+) -> Any:
     groups, factory = optimizer_build(config.optimizer, model)
     swarm = config.swarm
-    optimizer = hivemind.Optimizer(
+    return hivemind.Optimizer(
         dht=dht,
         run_id=config.swarm_id,
         target_batch_size=swarm.target_batch_size,
-        batch_size_per_step=MICRO_BATCH,
         params=groups,
         optimizer=factory,
         scheduler=scheduler_build(config.optimizer),
@@ -99,38 +159,8 @@ def main(folder: Path, speed: float, *, publish: bool, peers: list[str]) -> None
         averager_opts={"request_timeout": swarm.request_timeout_seconds},
         tracker_opts={"private_key": rsa_key(key)},
     )
-    leaving = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: leaving.set())
-    optimizer.load_state_from_peers()
-    publisher = Publisher(config, dht, key)
-    publisher.epoch = optimizer.local_epoch
-    if publish:
-        publisher.start()
-    (folder / "started").write_text(str(optimizer.local_epoch))
-    batches = task.batches(config, folder, seed=hash(key.peer_id) % 1000, micro_batch=MICRO_BATCH)
-    while not leaving.is_set():
-        time.sleep(MICRO_BATCH / speed)
-        loss, count = task.loss(model, next(batches))
-        loss.backward()
-        epoch, before = optimizer.local_epoch, optimizer.grad_averager.local_samples_accumulated
-        optimizer.step()
-        optimizer.zero_grad()
-        publisher.total += count
-        publisher.loss = float(loss)
-        if optimizer.local_epoch == epoch:
-            publisher.samples = optimizer.grad_averager.local_samples_accumulated
-            continue
-        if optimizer.local_epoch == epoch + 1:
-            entered = before + count
-            with (folder / "truth.jsonl").open("a") as file:
-                file.write(json.dumps([epoch, entered]) + "\n")
-            publisher.recent.append(EpochSamples(epoch=epoch, samples=entered))
-        publisher.epoch, publisher.samples = optimizer.local_epoch, 0
-    optimizer.shutdown()
-    dht_stop(dht)
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--metrics"]
-    main(Path(words[0]), float(words[1]), publish="--metrics" in sys.argv, peers=words[2:])
+    words = [word for word in sys.argv[1:] if word != "--stock"]
+    main(Path(words[0]), float(words[1]), is_stock="--stock" in sys.argv, peers=words[2:])
