@@ -3,7 +3,7 @@
 import json
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,8 @@ class Output:
 
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
+        self.writer: Callable[[str], None] | None = None
+        """Where sentences go while something else draws on the terminal."""
         self._lock = threading.Lock()
 
     @property
@@ -44,6 +46,9 @@ class Output:
             sys.stderr.flush()
 
     def _write(self, text: str) -> None:
+        if self.writer is not None:
+            self.writer(text)
+            return
         with self._lock:
             sys.stdout.write(text + "\n")
             sys.stdout.flush()
