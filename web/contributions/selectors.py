@@ -167,7 +167,7 @@ def _sums(run: Run, period: str, now: datetime) -> Any:
 def _own_row(ranked: QuerySet[Any, dict[str, Any]], viewer: Viewer, whole: int) -> BoardRow | None:
     if not isinstance(viewer, User):
         return None
-    own = ranked.filter(user_id=viewer.pk).first()
+    own = ranked.filter(user_id=viewer.pk).order_by("user_id").first()
     if own is None:
         return None
     rank = ranked.filter(total__gt=own["total"]).count() + 1

@@ -184,24 +184,22 @@ def _totals_grow(totals: dict[tuple[int, int], Total]) -> None:
             run_id__in=ids, user_id__in=users
         )
     }
-    new = [_row(key, total) for key, total in totals.items() if key not in rows]
-    ContributionTotal.objects.bulk_create(new)
-    changed = [_grown(rows[key], total) for key, total in totals.items() if key in rows]
-    _totals_save(changed)
+    ContributionTotal.objects.bulk_create(
+        [_grown(rows.get(key), _row(key, total)) for key, total in totals.items()],
+        update_conflicts=True,  # one statement for new and old rows, and no slower than an update
+        unique_fields=["run", "user"],
+        update_fields=["samples", "seconds", "epochs", "last_at"],
+    )
 
 
-def _grown(row: ContributionTotal, more: Total) -> ContributionTotal:
-    row.samples += more.samples
-    row.seconds += more.seconds
-    row.epochs += more.epochs
-    if more.last_at is not None:
-        row.last_at = max(row.last_at or more.last_at, more.last_at)
-    return row
-
-
-def _totals_save(rows: Sequence[ContributionTotal]) -> None:
-    fields = ("samples", "seconds", "epochs", "last_at")
-    ContributionTotal.objects.bulk_update(rows, fields, batch_size=_CHUNK)
+def _grown(old: ContributionTotal | None, more: ContributionTotal) -> ContributionTotal:
+    if old is not None:
+        more.samples += old.samples
+        more.seconds += old.seconds
+        more.epochs += old.epochs
+        if old.last_at is not None:
+            more.last_at = max(more.last_at or old.last_at, old.last_at)
+    return more
 
 
 def _row(key: tuple[int, int], total: Total) -> ContributionTotal:
