@@ -78,7 +78,7 @@ def _prune(
     reached = last.first()
     if reached is None:
         return 0
-    limit = _floor(min(before, reached), int(coarser))
+    limit = _floor(min(before, reached + timedelta(seconds=int(coarser))), int(coarser))
     return run.points.filter(resolution=kind, at__lt=limit).delete()[0]
 
 

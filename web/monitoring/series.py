@@ -150,8 +150,9 @@ def _columns(rows: Any, field: str, metrics: Sequence[str], points: int) -> Colu
 def _slot(field: str, low: Any, high: Any, num_slots: int) -> Any:
     """Return the expression that numbers the slots of an axis."""
     if field == "at":
-        start, width = low.timestamp(), (high - low).total_seconds() / num_slots
-        return TimeSlot(field, start, max(width, 1e-3) * (1 + 1e-9))  # the end is in the last slot
+        # Instants are exact to a millisecond here: a little more, so that the end is in a slot.
+        span = (high - low).total_seconds() + 0.01
+        return TimeSlot(field, low.timestamp(), span / num_slots)
     return (F(field) - low) / max(1, -(-(high - low + 1) // num_slots))
 
 

@@ -1,0 +1,164 @@
+"""History as columns, thinned by the database."""
+
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+
+from tests.factories_runs import run_make
+from training.protocol.errors import ErrorCode
+from web.accounts.models import User
+from web.core.errors import AppError
+from web.monitoring.models import EpochRecord, MetricPoint, RunEvent
+from web.monitoring.retention import points_prune, points_rollup
+from web.monitoring.selectors import run_series
+from web.monitoring.series import run_series_by_epoch
+from web.monitoring.tasks import points_prune_task, points_rollup_task
+from web.runs.models import Run
+
+pytestmark = pytest.mark.django_db
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def run(alice: User) -> Run:
+    return run_make(alice)
+
+
+def points_add(run: Run, count: int, *, every: float = 2.0, start: datetime = START) -> None:
+    MetricPoint.objects.bulk_create(
+        MetricPoint(
+            run=run,
+            at=start + timedelta(seconds=i * every),
+            epoch=i // 10,
+            loss=None if i % 50 == 0 else 8.0 - i / count,
+            samples_per_second=500.0 if i == count // 3 else 10.0,
+            num_peers=2,
+            samples_total=i * 10,
+        )
+        for i in range(count)
+    )
+
+
+def test_few_points_are_answered_as_they_are(run: Run) -> None:
+    points_add(run, 3)
+    series = run_series(run, ["loss", "num_peers"])
+    assert series["t"] == [START.timestamp() + s for s in (0, 2, 4)]
+    assert series["num_peers"] == [2, 2, 2]
+    assert series["loss"][0] is None
+    assert set(series) == {"t", "loss", "num_peers"}
+
+
+def test_nothing_is_an_empty_column(run: Run) -> None:
+    assert run_series(run, ["loss"]) == {"t": [], "loss": []}
+    assert run_series_by_epoch(run, ["loss"]) == {"epoch": [], "loss": []}
+
+
+def test_extremes_survive_thinning(run: Run) -> None:
+    points_add(run, 3000)
+    series = run_series(run, ["loss", "samples_per_second", "epoch"], points=100)
+    assert len(series["t"]) <= 100
+    assert len({len(column) for column in series.values()}) == 1
+    assert max(series["samples_per_second"]) == 500.0
+    losses = [v for v in series["loss"] if v is not None]
+    assert (max(losses), min(losses)) == (8.0 - 1 / 3000, 8.0 - 2999 / 3000)
+    assert series["t"] == sorted(series["t"])
+    assert (series["t"][0], series["t"][-1]) == (START.timestamp(), START.timestamp() + 5998)
+
+
+def test_a_window_is_cut_out(run: Run) -> None:
+    points_add(run, 10)
+    start, end = START + timedelta(seconds=4), START + timedelta(seconds=8)
+    assert len(run_series(run, ["loss"], start, end)["t"]) == 3
+
+
+def test_unknown_metrics_are_refused(run: Run) -> None:
+    for call in (run_series, run_series_by_epoch):
+        with pytest.raises(AppError) as error:
+            call(run, ["loss", "address"])
+        assert error.value.code == ErrorCode.BODY_INVALID
+
+
+def test_the_history_of_epochs_is_that_of_the_newest_lineage(run: Run) -> None:
+    EpochRecord.objects.bulk_create(
+        EpochRecord(
+            run=run, lineage=lineage, epoch=epoch, finished_at=START, seconds=epoch % 2 * 10,
+            samples=100, num_peers=2, loss=9.0 - epoch / 100,
+        )
+        for lineage, count in ((1, 50), (2, 700))
+        for epoch in range(count)
+    )  # fmt: skip
+    whole = run_series_by_epoch(run, ["loss", "samples_per_second"], 1000)
+    assert whole["epoch"] == list(range(700))
+    assert whole["samples_per_second"][:2] == [None, 10.0]
+    thin = run_series_by_epoch(run, ["loss"], 101)
+    assert len(thin["epoch"]) <= 101
+    assert (thin["epoch"][0], thin["epoch"][-1]) == (0, 699)
+    assert (max(thin["loss"]), min(thin["loss"])) == (9.0, 9.0 - 6.99)
+    assert len(run_series_by_epoch(run, ["loss"], lineage=1)["epoch"]) == 50
+
+
+def test_history_is_thinned_and_read_once_in_its_finest_form(run: Run) -> None:
+    points_add(run, 5400)  # three hours
+    before = run_series(run, ["loss", "samples_per_second"], points=5000)
+    end = START + timedelta(hours=3)
+    assert points_rollup(end + timedelta(minutes=5)) > 0
+    assert points_rollup(end + timedelta(minutes=5)) == 0
+    kinds = MetricPoint.Resolution
+    minutes = MetricPoint.objects.filter(resolution=kinds.MINUTE).count()
+    hours = MetricPoint.objects.filter(resolution=kinds.HOUR).count()
+    assert 179 * 2 <= minutes <= 180 * 7
+    assert 2 * 2 <= hours <= 3 * 7
+    assert len(run_series(run, ["loss"], points=5000)["t"]) == len(before["t"])
+
+    assert points_prune(end + timedelta(hours=23)) > 0
+    raw = MetricPoint.objects.filter(resolution=kinds.RAW).order_by("at")
+    assert raw.first().at == START + timedelta(hours=2)  # type: ignore[union-attr]
+    after = run_series(run, ["loss", "samples_per_second"], points=5000)
+    assert max(after["samples_per_second"]) == 500.0
+    assert after["t"] == sorted(set(after["t"]))
+    assert after["t"][0] == before["t"][0] or after["loss"][0] == 8.0 - 1 / 5400
+
+    RunEvent.objects.update(at=START)
+    points_prune(end + timedelta(days=40))
+    assert not MetricPoint.objects.filter(
+        resolution=kinds.MINUTE, at__lt=START + timedelta(hours=2)
+    ).exists()
+    assert not RunEvent.objects.exists()
+    assert max(run_series(run, ["samples_per_second"])["samples_per_second"]) == 500.0
+
+
+def test_pruning_waits_for_the_thinned_copy(run: Run) -> None:
+    points_add(run, 20)
+    assert points_prune(START + timedelta(seconds=50)) == 0
+    assert MetricPoint.objects.count() == 20
+
+
+def test_the_tasks_do_the_same(run: Run) -> None:
+    points_add(run, 100)
+    points_rollup_task()
+    points_prune_task()
+    assert not MetricPoint.objects.filter(resolution=0, at__lt=START).exists()
+
+
+def test_a_long_history_is_answered_soon(run: Run) -> None:
+    rows = 200_000
+    name = {"sqlite": "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT %s)",
+            "postgresql": "WITH n AS (SELECT generate_series(0, %s - 1) AS i)"}  # fmt: skip
+    at = {"sqlite": "strftime('%%Y-%%m-%%d %%H:%%M:%%f', 1772323200 + i * 2, 'unixepoch')",
+          "postgresql": "to_timestamp(1772323200 + i * 2)"}  # fmt: skip
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO monitoring_metricpoint (run_id, resolution, at, epoch, loss,"
+            " samples_per_second, num_peers, samples_total)"
+            f" {name[connection.vendor]} SELECT %s, 0, {at[connection.vendor]}, i / 10,"
+            " 8.0 - i * 0.00001, i %% 7, 2, i FROM n",
+            [rows, run.pk],
+        )
+    began = time.perf_counter()
+    series = run_series(run, ["loss", "samples_per_second", "num_peers"])
+    seconds = time.perf_counter() - began
+    assert 400 < len(series["t"]) <= 500
+    assert max(series["samples_per_second"]) == 6
+    assert seconds < 5, "one second is the aim for a million rows; this machine may be busy"
