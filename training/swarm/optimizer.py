@@ -26,6 +26,9 @@ PROGRESS_EXPIRES_SECONDS = 20.0
 _FIND_ROUNDS = 3.0
 """Looking for a group is given up after so many matchmaking times."""
 _SHUTDOWN_SECONDS = 2.0
+_LEAVE_ROUND_SECONDS = 3.0
+"""A peer that is told to leave gives a round that is under way so long, to keep the credit."""
+_POLL_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,8 @@ class SwarmOptimizer(hivemind.Optimizer):
         """The swarm is ahead and its state could not be loaded at the last attempt."""
         self.on_averaging: Callable[[], None] = lambda: None
         """Called when an epoch is full, before this peer averages."""
+        self.leaving = threading.Event()
+        """Once set, waiting for others is cut short."""
         self._group_size = 0
         self.scheduled_grads: StepControl | None = None
         super().__init__(**kwargs)
@@ -65,7 +70,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         """The optimizer's own copies of the parameters, in host memory."""
         return [p for group in self.opt.param_groups for p in group["params"]]
 
-    def load_state_from_peers(self, **kwargs: Any) -> bool:
+    def load_state_from_peers(self) -> bool:
         """Make one attempt to take over the swarm's state; return whether it brought us up.
 
         hivemind's own method tries for ever, 25 times a second when a peer's model differs, and
@@ -74,11 +79,10 @@ class SwarmOptimizer(hivemind.Optimizer):
         self._drop_scheduled()
         self.state_averager.step(wait_for_delayed_updates=True)
         with self.tracker.pause_updates():
-            before = self._backup()
-            with suppress(Exception):  # the log has it; what counts is where it got us
-                self.state_averager.load_state_from_peers(timeout=self.load_state_timeout, **kwargs)
+            epoch, before = self.local_epoch, self._backup()
+            self._download()
             if not is_finite(self.parameters):
-                self._put_back(before)
+                self._put_back(before, epoch)
             if self.tracker.global_epoch - 1 <= self.local_epoch < self.tracker.global_epoch:
                 self.state_averager.local_epoch = self.tracker.global_epoch
                 self.state_averager._update_scheduler()
@@ -87,6 +91,10 @@ class SwarmOptimizer(hivemind.Optimizer):
             self.grad_averager.reset_accumulated_grads_()
         self.is_out_of_sync = self.local_epoch < self.tracker.global_epoch - 1
         return not self.is_out_of_sync
+
+    def weights_apply(self) -> None:
+        """Copy the optimizer's weights into the model."""
+        self.state_averager._apply_optimizer_parameters_()
 
     def shutdown(self) -> None:
         """Leave in a few seconds; hivemind would wait for rounds that are under way."""
@@ -115,7 +123,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         """As hivemind's, but a failed round is cancelled, and NaN from others is not taken in."""
         if control is not None:
             try:
-                group = control.result(self.averaging_timeout)
+                group = self._group_wait(control)
                 if self.grad_averager.finite():
                     self._group_size = len(group)
                     self._load_averaged_gradients_into_optimizer_()
@@ -126,6 +134,31 @@ class SwarmOptimizer(hivemind.Optimizer):
                         control.cancel()
             self._group_size = 0 if self._has_living_peers() else 1
         self._load_local_gradients_into_optimizer()
+
+    def _group_wait(self, control: StepControl) -> dict[Any, Any]:
+        """Wait for a round's end; a peer that leaves waits for a running round only."""
+        end, is_hurried = time.monotonic() + self.averaging_timeout, False
+        while True:
+            now = time.monotonic()
+            if self.leaving.is_set() and not is_hurried:
+                is_hurried, end = True, min(end, now + _LEAVE_ROUND_SECONDS)
+            try:
+                return dict(control.result(min(_POLL_SECONDS, max(0.0, end - now))))
+            except TimeoutError:
+                if now >= end or control.done():
+                    raise
+
+    def _download(self) -> None:
+        """Download the state in a thread, so that a peer that leaves need not wait for it."""
+
+        def run() -> None:
+            with suppress(Exception):  # the log has it; what counts is where it got us
+                self.state_averager.load_state_from_peers(timeout=self.load_state_timeout)
+
+        thread = threading.Thread(target=run, name="state-download", daemon=True)
+        thread.start()
+        while thread.is_alive() and not self.leaving.is_set():
+            thread.join(_POLL_SECONDS)
 
     def _has_living_peers(self) -> bool:
         """Return whether another peer's progress is fresher than half its life."""
@@ -154,11 +187,11 @@ class SwarmOptimizer(hivemind.Optimizer):
         return [parameter.detach().clone() for parameter in self.parameters]
 
     @torch.no_grad()
-    def _put_back(self, before: list[torch.Tensor]) -> None:
+    def _put_back(self, before: list[torch.Tensor], epoch: int) -> None:
         with self.state_averager.lock_averaged_tensors:
             torch._foreach_copy_(self.parameters, before)
-        self.state_averager.local_epoch = 0
-        self.state_averager._apply_optimizer_parameters_()
+        self.state_averager.local_epoch = epoch
+        self.weights_apply()
 
 
 def swarm_optimizer(
