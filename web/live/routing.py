@@ -1,5 +1,9 @@
 """Websocket addresses."""
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-websocket_urlpatterns: list[URLPattern] = []
+from web.live.consumers import run_consumer
+
+websocket_urlpatterns: list[URLPattern] = [
+    path("ws/runs/<slug:slug>/", run_consumer),  # type: ignore[arg-type]
+]

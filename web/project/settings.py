@@ -18,6 +18,8 @@ BIND = env_text("BEEYARD_BIND", "127.0.0.1")
 PORT = env_int("BEEYARD_PORT", 8000)
 _local_name = "127.0.0.1" if BIND in ("", "0.0.0.0", "::") else BIND  # noqa: S104
 PUBLIC_URL = env_text("BEEYARD_PUBLIC_URL", f"http://{_local_name}:{PORT}").rstrip("/")
+SITE_LOCAL_URL = f"http://{_local_name}:{PORT}"
+"""How processes on this machine reach the site, whatever proxy the public address names."""
 _public = urlsplit(PUBLIC_URL)
 IS_HTTPS = _public.scheme == "https"
 DEMO = env_bool("BEEYARD_DEMO", default=True)
@@ -65,6 +67,7 @@ INSTALLED_APPS = [
     "web.live",
     "web.pages",
     "web.control",
+    "web.project",
 ]
 MIDDLEWARE = [
     "web.core.middleware.request_id_middleware",
@@ -120,6 +123,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # --- Redis, Celery, cache ------------------------------------------------------------------
 REDIS_URL = env_text("REDIS_URL", "redis://127.0.0.1:6379/0")
 LIVE_BACKEND = "redis"
+LIVE_SOCKETS_PER_CLIENT = env_int("BEEYARD_LIVE_SOCKETS_PER_CLIENT", 200)
 CACHES = {
     "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
 }

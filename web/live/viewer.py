@@ -1,0 +1,109 @@
+"""One socket on a room: its place in the log, and the loop that brings it forward."""
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from web.live.frames import bye_frame
+from web.live.room import TICK_SECONDS, Room
+
+SEND_SECONDS = 30.0
+"""A client that takes nothing for so long is dropped; raise it for very thin lines."""
+_EARLY = 0.05
+"""Ticks are that far from exact."""
+
+CLOSE_RESTART = 1012
+CLOSE_GARBAGE = 4400
+CLOSE_FORBIDDEN = 4403
+CLOSE_UNKNOWN = 4404
+CLOSE_TOO_MANY = 4429
+
+SendText = Callable[[str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why and how a connection ends."""
+
+    code: int
+    reason: str = ""
+    """Said in a run.bye when given."""
+    retry_after: float = 0.0
+    seq: int = 0
+
+    def frame(self) -> str:
+        """Return the bye."""
+        return bye_frame(self.seq, reason=self.reason, retry_after=self.retry_after)
+
+
+def ending_restart() -> Ending:
+    """Return the ending of a server that goes; spread, lest all come back at once."""
+    return Ending(CLOSE_RESTART, "restart", round(random.uniform(1.0, 5.0), 1))  # noqa: S311
+
+
+def ending_access() -> Ending:
+    """Return the ending for somebody who may not watch any more."""
+    return Ending(CLOSE_FORBIDDEN, "access_ended", 60.0)
+
+
+class SlowClientError(Exception):
+    """It took nothing for SEND_SECONDS."""
+
+
+class Viewer:
+    """A socket's place in a run. ``user_id`` None: nobody in particular."""
+
+    def __init__(self, room: Room, user_id: int | None, send: SendText) -> None:
+        self.room = room
+        self.user_id = user_id
+        self.cursor = 0
+        self._generation = -1  # none of the room's: begin with a snapshot
+        self._send = send
+        self._next_at = 0.0
+        self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+
+    def start_at(self, since: int) -> None:
+        """Begin with what came after ``since`` instead of a snapshot."""
+        self.cursor = since
+        self._generation = self.room.generation
+
+    def end(self, ending: Ending) -> None:
+        """Ask the connection to end; the first reason counts."""
+        if not self.ending.done():
+            self.ending.set_result(ending)
+
+    async def pump(self) -> None:
+        """Send what is new, for ever.
+
+        Raises:
+            SlowClientError: the client does not read.
+        """
+        while True:
+            tick = self.room.tick
+            await self._flush()
+            await tick.wait()
+            wait = self._next_at - time.monotonic()
+            if wait > 0:
+                await asyncio.sleep(wait)
+
+    async def _flush(self) -> None:
+        began = time.monotonic()
+        last = self.room.last
+        frames = self.room.frames_since(self.cursor, self._generation)
+        if frames is None:
+            snapshot = await self.room.snapshot()
+            self.cursor, self._generation = snapshot.seq, snapshot.generation
+            frames = [snapshot.text]
+        else:
+            self.cursor = max(self.cursor, last)
+        if not frames:
+            return
+        self._next_at = began + TICK_SECONDS - _EARLY
+        try:
+            async with asyncio.timeout(SEND_SECONDS):
+                for frame in frames:
+                    await self._send(frame)
+        except TimeoutError as error:
+            raise SlowClientError from error
