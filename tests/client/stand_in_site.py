@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -115,7 +116,7 @@ class StandInSite:
         self.calls: list[Call] = []
         self.challenges: set[str] = set()
         self.min_epoch = 0
-        self._server = ThreadingHTTPServer(("127.0.0.1", port), _Handler)
+        self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.site = self  # type: ignore[attr-defined]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
 
@@ -189,6 +190,10 @@ class StandInSite:
             self.challenges.add(challenge)
             ends = self.now() + timedelta(minutes=5)
             return Answer(body={"challenge": challenge, "expires_at": ends.isoformat()})
+        if what == "config/":
+            body = {"version": self.config.version, "jws": self.sign(self.config, TYP_CONFIG)}
+            body |= {"sha256": "0" * 64, "config": {}, "diff": []}
+            return Answer(body=body | {"published_at": self.now().isoformat()})
         if what == "join/":
             return self._join(call)
         if what == "pass/":
@@ -269,6 +274,13 @@ def receipt_make(epoch: int, samples: int, **changes: Any) -> Receipt:
     fields: dict[str, Any] = {"run": SLUG, "lineage": 1, "epoch": epoch, "samples": samples}
     fields |= {"user": "bob", "device": "dev1", "state": CreditState.CONFIRMED}
     return Receipt(**(fields | changes))
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Clients that are killed or stopped leave broken connections behind."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 class _Handler(BaseHTTPRequestHandler):

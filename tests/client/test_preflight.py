@@ -1,6 +1,7 @@
 """Checks before training: each failure has a code and a remedy."""
 
 import importlib.metadata
+import re
 import shutil
 import socket
 import subprocess
@@ -103,7 +104,7 @@ def test_a_site_that_answers_is_checked_for_its_clock(
     site.clock_shift = 300.0
     clock = site_checks(client_make())[1]
     assert not clock.ok
-    assert "300 s behind" in clock.text
+    assert re.search(r"(299|300|301) s behind", clock.text)
     assert not clock.is_blocking
 
 

@@ -16,6 +16,8 @@ from training.protocol.errors import ErrorCode
 _LOGIN_AGAIN = frozenset(
     {ErrorCode.TOKEN_EXPIRED, ErrorCode.TOKEN_INVALID, ErrorCode.NOT_AUTHENTICATED}
 )
+_ENTRANCE_WAITS = (3.0, 5.0, 10.0, 15.0, 30.0)
+"""Seconds between the questions for living entrances: a coordinator may just be starting."""
 
 
 def admit(seat: Seat, out: Output, stop: threading.Event) -> Admission:
@@ -49,14 +51,13 @@ def entrances_wait(seat: Seat, admission: Admission, stop: threading.Event) -> A
     Raises:
         ClientError: none answers; the sentence names them.
     """
-    for number in range(6):
-        if number and stop.wait(5.0 * number):
-            break
-        if number:
-            admission = seat.joiner.join()
+    for wait in (*_ENTRANCE_WAITS, None):
         check = bootstrap_check(admission.bootstrap_peers)
         if check.ok:
             return admission
+        if wait is None or stop.wait(wait):
+            break
+        admission = seat.joiner.join()
     raise ClientError(UNREACHABLE, check.text, check.remedy, exit_code=ExitCode.UNREACHABLE)
 
 
@@ -88,7 +89,7 @@ def _machine_check(seat: Seat, out: Output) -> None:
 def _warn(check: CheckResult, out: Output) -> None:
     if check.remedy:
         mark = "Note" if check.ok else "Warning"
-        out.tell(f"{mark}: {check.text}. {check.remedy}", event="check", **check.as_dict())
+        out.tell(f"{mark}: {check.text}. {check.remedy}", event="check", check=check.as_dict())
 
 
 def _login(seat: Seat, out: Output, stop: threading.Event) -> None:

@@ -3,18 +3,13 @@
 import logging
 import os
 import signal
+from contextlib import closing
 from pathlib import Path
 
 from training.cli.arguments import Arguments
+from training.cli.logs import log_file_open, logging_to
 from training.cli.output import Output
-from training.cli.seat import (
-    Seat,
-    bind_address,
-    is_restart_needed,
-    log_to_file,
-    process_restart,
-    seat_open,
-)
+from training.cli.seat import Seat, bind_address, is_restart_needed, process_restart, seat_open
 from training.client.entrances import entrances_write
 from training.client.errors import ClientError, ExitCode
 from training.client.files import folder_make
@@ -67,6 +62,10 @@ class SiteLine:
     def post_checkpoint(self, request: CheckpointRequest) -> CheckpointOut:
         return self._client.post(f"{self._runs}/checkpoints/", request, CheckpointOut)
 
+    def close(self) -> None:
+        """Close idle connections."""
+        self._client.close()
+
     def _config_changed(self) -> None:
         try:
             new = self._seat.joiner.config_read().body
@@ -87,17 +86,18 @@ class SiteLine:
 
 def coordinator(args: Arguments, out: Output) -> int:
     """Coordinate until stopped; a new config begins in a fresh interpreter."""
-    seat = seat_open(args, role=Role.COORDINATOR)
-    log_to_file(seat.home, f"coordinator-{seat.address.slug}", also_stdout=True)
-    with run_locked(seat.joiner.folder):
-        admission = seat.joiner.join()
-        entrances_write(seat.joiner.folder, admission.bootstrap_peers)
-        config = admission.config.body
-        out.tell(
-            f"coordinating {config.run}, config version {config.version}, as {admission.username}"
-        )
-        line = SiteLine(seat, admission)
-        code = _run(args, seat, admission, line)
+    with seat_open(args, role=Role.COORDINATOR) as seat:
+        log = log_file_open(seat.home.logs, f"coordinator-{seat.address.slug}")
+        with logging_to(log, also_stdout=True), run_locked(seat.joiner.folder):
+            admission = seat.joiner.join()
+            entrances_write(seat.joiner.folder, admission.bootstrap_peers)
+            config = admission.config.body
+            out.tell(
+                f"coordinating {config.run}, config version {config.version}, "
+                f"as {admission.username}"
+            )
+            with closing(SiteLine(seat, admission)) as line:
+                code = _run(args, seat, admission, line)
     if line.is_restart:
         process_restart(0)
     return int(line.outcome or code)

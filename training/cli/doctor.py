@@ -1,6 +1,7 @@
 """``beeyard doctor``: checks with remedies."""
 
 from collections.abc import Iterable
+from contextlib import closing
 
 from training.cli.arguments import Arguments
 from training.cli.output import Output
@@ -23,9 +24,8 @@ def doctor(args: Arguments, out: Output) -> int:
     checks = machine_checks(home.root, import_all=True)
     if args.url:
         address = site_address_parse(args.url)
-        client = PlatformClient(address, retry=Retry(0.0))
-        checks += site_checks(client)
-        client.close()
+        with closing(PlatformClient(address, retry=Retry(0.0))) as client:
+            checks += site_checks(client)
         entrances = entrances_read(home.run(address)) if address.slug else ()
         if entrances:
             checks.append(bootstrap_check(entrances))

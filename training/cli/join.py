@@ -4,8 +4,9 @@ import random
 import time
 
 from training.cli.arguments import Arguments
+from training.cli.logs import log_file_open, logging_to
 from training.cli.output import Output
-from training.cli.seat import Seat, log_to_file, process_restart, restarts_read, seat_open
+from training.cli.seat import Seat, process_restart, restarts_read, seat_open
 from training.cli.signals import StopSignals
 from training.cli.stint import StintEnd, stint_run
 from training.client.errors import ExitCode
@@ -21,10 +22,9 @@ _STEADY_SECONDS = 600.0
 
 def join(args: Arguments, out: Output) -> int:
     """Log in if needed, verify, check, train; begin again after failures that may pass."""
-    with StopSignals() as signals:
-        seat = seat_open(args, role=Role.TRAINER, stop=signals.stop)
-        log = log_to_file(seat.home, f"join-{seat.address.slug}")
-        with run_locked(seat.joiner.folder):
+    with StopSignals() as signals, seat_open(args, role=Role.TRAINER, stop=signals.stop) as seat:
+        log = log_file_open(seat.home.logs, f"join-{seat.address.slug}")
+        with logging_to(log), run_locked(seat.joiner.folder):
             if restarts_read() == 0:
                 out.tell(f"beeyard {TRAINER_VERSION}, home {seat.home.root}, log {log}")
             started = time.monotonic()

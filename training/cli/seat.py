@@ -1,18 +1,17 @@
 """What ``join`` and ``coordinator`` share: whose process this is, and how it begins again."""
 
-import logging
 import os
 import platform
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 
 from pydantic import BaseModel
 
 from training.cli.arguments import Arguments
-from training.cli.logs import log_file_open
 from training.client.address import SiteAddress, run_address_parse
 from training.client.credentials import StoredLogin, given_token_read
 from training.client.hardware import hardware_read
@@ -55,20 +54,24 @@ class Seat:
         )
 
 
-def seat_open(args: Arguments, *, role: Role, stop: threading.Event | None = None) -> Seat:
-    """Return the seat that the command line describes; nothing is sent yet."""
+@contextmanager
+def seat_open(
+    args: Arguments, *, role: Role, stop: threading.Event | None = None
+) -> Iterator[Seat]:
+    """Take the seat that the command line describes; nothing is sent yet."""
     address = run_address_parse(args.url or "")
     home = home_open(args.home)
     credentials = given_token_read(args.token_file) or StoredLogin(home.site(address))
-    client = PlatformClient(address, credentials=credentials, retry=Retry(PATIENCE_SECONDS, stop))
-    joiner = Joiner(
-        client,
-        home,
-        role=role,
-        device_name=args.name or platform.node(),
-        hardware=hardware_read(),
-    )
-    return Seat(address, home, credentials, joiner)
+    retry = Retry(PATIENCE_SECONDS, stop)
+    with closing(PlatformClient(address, credentials=credentials, retry=retry)) as client:
+        joiner = Joiner(
+            client,
+            home,
+            role=role,
+            device_name=args.name or platform.node(),
+            hardware=hardware_read(),
+        )
+        yield Seat(address, home, credentials, joiner)
 
 
 def bind_address(args: Arguments, address: SiteAddress) -> str:
@@ -96,20 +99,3 @@ def process_restart(number: int) -> None:
     sys.stderr.flush()
     os.environ[_RESTARTS] = str(number)
     os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the very command that was given
-
-
-def log_to_file(home: Home, name: str, *, also_stdout: bool = False) -> Path:
-    """Send our own log lines to a file of the home; nothing of them reaches the terminal."""
-    path = log_file_open(home.logs, name)
-    handlers: list[logging.Handler] = [logging.FileHandler(path)]
-    if also_stdout:
-        handlers.append(logging.StreamHandler(sys.stdout))
-    form = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    root = logging.getLogger()
-    root.handlers[:] = handlers
-    root.setLevel(logging.WARNING)
-    for handler in handlers:
-        handler.setFormatter(form)
-    logging.getLogger("training").setLevel(logging.INFO)
-    logging.captureWarnings(True)
-    return path

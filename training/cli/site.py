@@ -1,5 +1,7 @@
 """Commands that ask a site: ``why`` and ``logout``."""
 
+from contextlib import closing
+
 from training.cli.arguments import Arguments
 from training.cli.output import Output
 from training.client.address import SiteAddress, run_address_parse, site_address_parse
@@ -23,9 +25,8 @@ def why(args: Arguments, out: Output) -> int:
         raise ClientError(
             code, ERRORS[code].title, ERRORS[code].remedy, exit_code=ExitCode.NOT_ALLOWED
         )
-    client = PlatformClient(address, credentials=credentials)
-    answer = client.get(f"/runs/{address.slug}/why/", WhyOut)
-    client.close()
+    with closing(PlatformClient(address, credentials=credentials)) as client:
+        answer = client.get(f"/runs/{address.slug}/why/", WhyOut)
     marks = {True: "ok  ", False: "FAIL", None: "?   "}
     lines = [f"{marks[link.ok]}  {link.text}" for link in answer.links]
     broken = next((link for link in answer.links if link.ok is False), None)
@@ -48,13 +49,11 @@ def logout(args: Arguments, out: Output) -> int:
 
 
 def _logout_one(address: SiteAddress, login: StoredLogin) -> tuple[str, str]:
-    client = PlatformClient(address, retry=Retry(0.0))
     try:
-        found = login.forget(client)
+        with closing(PlatformClient(address, retry=Retry(0.0))) as client:
+            found = login.forget(client)
     except ClientError as error:
         text = f"Logged out here, but {error.detail}: end the login on the page My devices."
         return address.origin, text
-    finally:
-        client.close()
     text = f"Logged out of {address.origin}." if found else f"Not logged in at {address.origin}."
     return address.origin, text

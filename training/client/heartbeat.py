@@ -63,8 +63,10 @@ class Heartbeat:
         self._thread.start()
 
     def stop(self) -> None:
-        """End without waiting for a call that is under way."""
+        """End; a call that is under way is waited for, but not long."""
         self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join(2.0)
 
     def beat(self) -> PassResponse:
         """Report once and take over the fresh pass.
