@@ -150,7 +150,7 @@ def test_a_long_history_is_answered_soon(run: Run) -> None:
           "postgresql": "to_timestamp(1772323200 + i * 2)"}  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO monitoring_metricpoint (run_id, resolution, at, epoch, loss,"
+            "INSERT INTO monitoring_metricpoint (run_id, resolution, at, epoch, loss,"  # noqa: S608
             " samples_per_second, num_peers, samples_total)"
             f" {name[connection.vendor]} SELECT %s, 0, {at[connection.vendor]}, i / 10,"
             " 8.0 - i * 0.00001, i %% 7, 2, i FROM n",
