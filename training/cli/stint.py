@@ -104,6 +104,10 @@ class _Stint:
             with screen_open(self._out, plain=self._args.plain) as screen:
                 self._screen = screen
                 code = trainer_run(self._session(), ui=screen)
+        except ClientError:
+            if not self._is_ended_from_outside():
+                raise
+            code = ExitCode.FINE
         finally:
             self._screen = None
             self._heartbeat.stop()
@@ -141,6 +145,10 @@ class _Stint:
             return StintEnd(ExitCode.FINE, is_passing=True, is_restart=True)
         ended = ExitCode(code)
         return StintEnd(ended, is_passing=ended in (ExitCode.UNREACHABLE, ExitCode.FAILED))
+
+    def _is_ended_from_outside(self) -> bool:
+        """Whether somebody wanted the end: how the trainer then fell matters no more."""
+        return self._signals.stop.is_set() or self._refusal is not None or self._is_restart
 
     def _leave(self) -> None:
         self._say(LEAVING)

@@ -54,6 +54,8 @@ class PlatformClient:
         self._http = httpx.Client(
             base_url=address.origin,
             timeout=_TIMEOUT,
+            # Without https there is nothing to verify, and loading the authorities takes time.
+            verify=address.scheme == "https",
             trust_env=not address.is_loopback,
             headers={"User-Agent": f"beeyard/{TRAINER_VERSION}", "Accept": "application/json"},
         )

@@ -7,6 +7,7 @@ that the peer id in a pass, in a record and on the wire are the same. The file i
 
 import base64
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from cryptography.hazmat.primitives import hashes, serialization
@@ -47,8 +48,7 @@ class SwarmKey:
 
     def sign(self, text: str) -> str:
         """Return the base64 RSA-PSS (SHA-256) signature, as hivemind makes it."""
-        key = serialization.load_der_private_key(self.private_der, password=None)
-        assert isinstance(key, rsa.RSAPrivateKey)  # noqa: S101 - checked when loaded
+        key = _private_key(self.private_der)
         pss = padding.PSS(mgf=padding.MGF1(hashes.SHA256()), salt_length=padding.PSS.MAX_LENGTH)
         return base64.b64encode(key.sign(text.encode(), pss, hashes.SHA256())).decode()
 
@@ -73,9 +73,7 @@ def swarm_key_load_or_create(path: Path) -> SwarmKey:
 def _load(path: Path) -> SwarmKey:
     try:
         der = _data_field(path.read_bytes())
-        key = serialization.load_der_private_key(der, password=None)
-        if not isinstance(key, rsa.RSAPrivateKey):
-            raise ValueError("not an RSA key")
+        key = _private_key(der)
     except (OSError, ValueError, IndexError) as error:
         raise store_error(
             f"{path} is not a swarm identity ({error})",
@@ -85,6 +83,15 @@ def _load(path: Path) -> SwarmKey:
         serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     return SwarmKey(path=path, private_der=der, public_der=public)
+
+
+@lru_cache(maxsize=4)
+def _private_key(der: bytes) -> rsa.RSAPrivateKey:
+    """Load and check a key; the check takes longer than everything else in a heartbeat."""
+    key = serialization.load_der_private_key(der, password=None)
+    if not isinstance(key, rsa.RSAPrivateKey):
+        raise ValueError("not an RSA key")
+    return key
 
 
 def _data_field(message: bytes) -> bytes:
