@@ -52,7 +52,7 @@ def device_bind(
     if is_new:
         audit_record(user, "device.linked", device.public_id, {"name": device.name})
     if device.revoked_at:
-        _relink(device, credential)
+        _relink(device, device.revoked_at, credential)
     device.hardware = dict(hardware)
     device.trainer_version = trainer_version
     device.last_seen_at = now
@@ -94,9 +94,9 @@ def _name(name: str) -> str:
     return " ".join(name.split())[:80] or "machine"
 
 
-def _relink(device: Device, credential: Credential) -> None:
+def _relink(device: Device, revoked_at: datetime, credential: Credential) -> None:
     made_at = credential.token.created_at if credential.token else None
-    if credential.device is not None or (made_at and made_at <= device.revoked_at):
+    if credential.device is not None or (made_at and made_at <= revoked_at):
         raise AppError(ErrorCode.DEVICE_REVOKED)
     device.revoked_at = None
     audit_record(device.user, "device.linked", device.public_id, {"again": True})

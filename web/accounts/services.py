@@ -25,6 +25,7 @@ __all__ = [
     "token_issue",
     "token_revoke",
     "user_ban",
+    "user_profile_public_set",
     "user_register",
     "user_unban",
 ]
@@ -77,6 +78,14 @@ def user_unban(actor: User, user: User) -> None:
     user.save(update_fields=("banned_at", "banned_reason"))
     audit_record(actor, "user.unbanned", user.username)
     transaction.on_commit(access_changed_publish)
+
+
+@transaction.atomic
+def user_profile_public_set(user: User, *, is_public: bool) -> None:
+    """Open or close the account's public profile."""
+    user.is_profile_public = is_public
+    user.save(update_fields=("is_profile_public",))
+    audit_record(user, "user.profile.changed", user.username, {"is_public": is_public})
 
 
 @transaction.atomic

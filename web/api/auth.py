@@ -16,12 +16,19 @@ from web.core.errors import AppError
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 __all__ = [
+    "AuthedRequest",
     "Credential",
     "coordinator_auth",
     "device_auth",
     "optional_auth",
     "session_or_token_auth",
 ]
+
+
+class AuthedRequest(HttpRequest):
+    """The type of requests that passed one of the checks below (a name for annotations)."""
+
+    auth: Credential
 
 
 class TokenAuth(HttpAuthBase):

@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from web.accounts.views import terminal_login_confirm
+from web.api.health import healthz, metrics, readyz
 from web.api.urls import api
 
 handler400 = "web.core.failures.bad_request"
@@ -12,6 +13,9 @@ handler404 = "web.core.failures.page_not_found"
 handler500 = "web.core.failures.server_error"
 
 urlpatterns = [
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("metrics", metrics, name="metrics"),
     path("api/v1/", api.urls),
     path("identity/o/device", terminal_login_confirm),
     path("", include("allauth.idp.urls")),

@@ -1,0 +1,40 @@
+"""Accounts in Django's admin. Acts with consequences go through the control pages."""
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.http import HttpRequest
+
+from web.accounts.models import ApiToken, Device, User
+
+
+@admin.register(User)
+class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
+    list_display = ("username", "email", "is_staff", "is_service", "banned_at", "date_joined")
+    list_filter = ("is_staff", "is_service", "is_active")
+    readonly_fields = ("banned_at", "banned_reason", "last_login", "date_joined")
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows to look at."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+
+@admin.register(Device)
+class DeviceAdmin(ReadOnlyAdmin):
+    list_display = ("public_id", "name", "user", "trainer_version", "last_seen_at", "revoked_at")
+    search_fields = ("public_id", "name", "user__username")
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnlyAdmin):
+    list_display = ("prefix", "user", "scope", "run_slug", "last_used_at", "revoked_at")
+    search_fields = ("prefix", "user__username", "run_slug")
+    exclude = ("hash",)

@@ -1,0 +1,117 @@
+"""Whether the site and what it leans on are alive, and a few figures for Prometheus."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.utils import timezone
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
+from prometheus_client.platform_collector import PlatformCollector
+from prometheus_client.process_collector import ProcessCollector
+from redis.exceptions import RedisError
+
+from training.protocol.names import TRAINER_VERSION
+from training.protocol.states import RunState
+from web.core.pulse import PULSE_CELERY, pulse_age
+from web.core.redis import redis_client
+from web.monitoring.models import RunSwarm
+from web.runs.models import Run
+
+logger = logging.getLogger(__name__)
+CELERY_LIMIT_SECONDS = 60.0
+COORDINATOR_LIMIT_SECONDS = 60.0
+_SEEN_STATES = (RunState.OPEN, RunState.FINISHING)
+_FIGURES = {
+    "epoch": "Current epoch",
+    "num_peers": "Trainers seen lately",
+    "samples_per_second": "Samples per second of the whole swarm",
+    "samples_total": "Samples of all finished epochs",
+    "loss": "Training loss of the last finished epoch",
+}
+
+
+def healthz(request: HttpRequest) -> HttpResponse:
+    """Say that this process answers, whatever else is broken."""
+    return JsonResponse({"status": "ok", "version": TRAINER_VERSION})
+
+
+def readyz(request: HttpRequest) -> HttpResponse:
+    """Say whether everything works that the site needs, and how old each sign of life is."""
+    checks = {
+        "database": _attempt(_database),
+        "redis": _attempt(_redis),
+        "celery": _attempt(_celery),
+    }
+    body: dict[str, Any] = {"checks": checks, "coordinators": {}}
+    if checks["database"]["ok"]:
+        body["coordinators"] = _coordinators()
+    good = all(check["ok"] for check in (*checks.values(), *body["coordinators"].values()))
+    body["status"] = "ok" if good else "unavailable"
+    response = JsonResponse(body, status=200 if good else 503)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Return figures of the public runs and of this process; nothing about people."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    PlatformCollector(registry=registry)
+    gauges = {
+        name: Gauge(f"beeyard_run_{name}", text, ["run"], registry=registry)
+        for name, text in _FIGURES.items()
+    }
+    age = Gauge(
+        "beeyard_run_snapshot_age_seconds", "Age of the snapshot", ["run"], registry=registry
+    )
+    for swarm in RunSwarm.objects.select_related("run").filter(run__is_public=True):
+        for name, gauge in gauges.items():
+            value = swarm.live.get(name)
+            if isinstance(value, int | float):
+                gauge.labels(run=swarm.run.slug).set(value)
+        if swarm.received_at:
+            seconds = (timezone.now() - swarm.received_at).total_seconds()
+            age.labels(run=swarm.run.slug).set(seconds)
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _attempt(check: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    try:
+        return check()
+    except (DatabaseError, RedisError, OSError) as error:
+        logger.warning("readiness: %s: %s", check.__name__.strip("_"), error)
+        return {"ok": False, "age": None, "detail": type(error).__name__}
+
+
+def _database() -> dict[str, Any]:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return {"ok": True, "age": 0.0}
+
+
+def _redis() -> dict[str, Any]:
+    cache.get("readyz")
+    if settings.LIVE_BACKEND == "redis":
+        redis_client().ping()
+    return {"ok": True, "age": 0.0}
+
+
+def _celery() -> dict[str, Any]:
+    age = pulse_age(PULSE_CELERY)
+    return {"ok": age is not None and age < CELERY_LIMIT_SECONDS, "age": age}
+
+
+def _coordinators() -> dict[str, Any]:
+    now = timezone.now()
+    found = {}
+    for run in Run.objects.filter(state__in=_SEEN_STATES).select_related("swarm"):
+        swarm = getattr(run, "swarm", None)
+        received = swarm.received_at if swarm else None
+        age = (now - received).total_seconds() if received else None
+        label = run.slug if run.is_public else f"private-{run.pk}"
+        found[label] = {"ok": age is not None and age < COORDINATOR_LIMIT_SECONDS, "age": age}
+    return found

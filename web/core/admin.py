@@ -1,0 +1,22 @@
+"""The audit log in Django's admin: to read, never to change."""
+
+from django.contrib import admin
+from django.http import HttpRequest
+
+from web.core.models import AuditEntry
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    list_display = ("at", "actor_name", "code", "target")
+    list_filter = ("code",)
+    search_fields = ("actor_name", "target")
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
+        return False
