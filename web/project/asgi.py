@@ -9,15 +9,13 @@ http_application = get_asgi_application()  # before anything that needs models
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from web.live.origin import own_pages_only  # noqa: E402
 from web.live.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": http_application,
-        "websocket": AllowedHostsOriginValidator(
-            AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
-        ),
+        "websocket": own_pages_only(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -1,0 +1,117 @@
+"""Who may watch a run, and what happens when that ends."""
+
+import json
+
+import pytest
+
+from tests.factories_runs import run_make, snapshot_take, swarm_make
+from tests.live.sockets import in_database, socket_open
+from web.accounts.models import User
+from web.accounts.services import user_ban
+from web.core.events import access_changed_publish
+from web.live.hub import hub_get
+from web.runs.models import Run, RunMember
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def private_run(alice: User, bob: User, transactional_db: None) -> Run:
+    run = run_make(alice, "hidden", is_public=False)
+    RunMember.objects.create(run=run, user=bob, part=RunMember.Part.VOLUNTEER)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("name", "public", "private"),
+    [
+        ("alice", 0, 0),
+        ("bob", 0, 0),
+        ("charlie", 0, 4403),
+        (None, 0, 4403),
+        ("mallory", 4403, 4403),
+    ],
+)
+async def test_who_may_watch(
+    private_run: Run,
+    request: pytest.FixtureRequest,
+    people: dict[str, User],
+    name: str | None,
+    public: int,
+    private: int,
+) -> None:
+    await in_database(run_make, people["alice"], "open")
+    user = people[name] if name else None
+    for slug, code in (("open", public), ("hidden", private)):
+        async with socket_open(slug, user=user) as socket:
+            if code:
+                assert await socket.closed() == code
+            else:
+                assert (await socket.next())["type"] == "run.snapshot"
+
+
+@pytest.fixture
+def people(alice: User, bob: User, charlie: User, mallory: User) -> dict[str, User]:
+    return {user.username: user for user in (alice, bob, charlie, mallory)}
+
+
+async def test_a_ban_ends_the_stream_with_a_goodbye(
+    alice: User, bob: User, private_run: Run
+) -> None:
+    async with (
+        socket_open("hidden", user=bob) as bobs,
+        socket_open("hidden", user=alice) as alices,
+    ):
+        await bobs.next()
+        await alices.next()
+        await in_database(user_ban, alice, bob, "spam")
+        assert await bobs.closed() == 4403
+        bye = bobs.frames[-1]
+        assert (bye["type"], bye["reason"]) == ("run.bye", "access_ended")
+        assert bye["retry_after"] > 0
+        assert await alices.settle() == []
+
+
+async def test_a_run_that_becomes_private_loses_its_strangers(
+    alice: User, charlie: User, transactional_db: None
+) -> None:
+    run = await in_database(run_make, alice)
+    async with socket_open() as nobody, socket_open(user=charlie) as stranger:
+        await nobody.next()
+        await stranger.next()
+        await in_database(Run.objects.filter(pk=run.pk).update, is_public=False)
+        await in_database(access_changed_publish)
+        assert await nobody.closed() == 4403
+        assert await stranger.closed() == 4403
+
+
+async def test_a_server_that_goes_says_when_to_come_back(
+    alice: User, transactional_db: None
+) -> None:
+    await in_database(run_make, alice)
+    async with socket_open() as socket:
+        await socket.next()
+        await hub_get().close()
+        assert await socket.closed() == 1012
+        bye = socket.frames[-1]
+        assert (bye["type"], bye["reason"]) == ("run.bye", "restart")
+        assert 0 < bye["retry_after"] <= 10
+    async with socket_open() as late:
+        assert await late.closed() == 1012
+
+
+async def test_the_organiser_and_a_stranger_get_the_same_and_no_address(
+    alice: User, transactional_db: None
+) -> None:
+    swarm = await in_database(lambda: swarm_make(run_make(alice)))
+    async with socket_open(user=alice) as alices, socket_open() as nobodys:
+        for socket in (alices, nobodys):
+            await socket.next()
+        await in_database(snapshot_take, swarm)
+        for socket in (alices, nobodys):
+            await socket.settle()
+        assert alices.frames == nobodys.frames
+        text = json.dumps(nobodys.frames)
+        assert "/ip4/" not in text
+        assert swarm.volunteers[0].peer.peer_id not in text
+        assert swarm.volunteers[0].thumbprint not in text
