@@ -1,6 +1,8 @@
 """A coordinator and real trainers: what they did is what the site is told."""
 
 import json
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -199,3 +201,19 @@ def test_a_port_in_use_is_told_in_a_sentence(swarm: Swarm) -> None:
     status = json.loads((work / "status.json").read_text())
     assert status["error"]["detail"] == f"port {swarm.port} is in use"
     assert status["error"]["remedy"]
+
+
+def test_a_coordinator_without_its_swarm_process_ends_to_be_started_again(swarm: Swarm) -> None:
+    swarm.start_coordinator()
+    wait_until("a first snapshot", lambda: swarm.site.snapshot is not None)
+    process = swarm.running["coordinator"]
+    (daemon,) = (pid for pid in session_members(process.pid) if name_of(pid) == "p2pd")
+    os.kill(daemon, signal.SIGKILL)
+    assert process.wait(60) == 4
+    assert session_members(process.pid) == []
+    log = (swarm.folder / "coordinator" / "coordinator.log").read_text()
+    assert "peer-to-peer process ended" in log
+
+
+def name_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()

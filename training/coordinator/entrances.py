@@ -30,6 +30,8 @@ class Entrances:
         self._thread = threading.Thread(target=self._run, name="entrances", daemon=True)
         self.direct: dict[str, str] = {}
         """Address by id of the peers that are connected and answer calls."""
+        self.num_failures = 0
+        """Looks that failed in a row: p2pd, which knows our connections, does not answer."""
 
     def start(self) -> None:
         self._thread.start()
@@ -44,8 +46,10 @@ class Entrances:
                 # Records that only others store pass our recorder when they are read.
                 progress_fetch(self._dht, run_id=self._run_id, timeout=_LOOK_SECONDS)
                 self.look()
+                self.num_failures = 0
             except Exception as error:  # noqa: BLE001 - what is known stays good
-                logger.debug("cannot look for neighbours: %s", error)
+                self.num_failures += 1
+                logger.warning("run %s: cannot look for neighbours: %r", self._run_id, error)
 
     def look(self) -> None:
         """Bring ``direct`` up to date, remember it, and call peers that were lost."""

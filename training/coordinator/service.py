@@ -35,6 +35,7 @@ from training.tasks.task import TaskError
 
 logger = logging.getLogger(__name__)
 _READ_SECONDS = 5.0
+_MAX_FAILURES = 4
 _LAST_CHECKPOINT_SECONDS = 8.0
 _LAST_REPORT_SECONDS = 3.0
 
@@ -126,6 +127,7 @@ class Coordinator:
     ) -> None:
         config, work_dir = session.config, session.work_dir
         self._config, self._status, self._is_done = config, status, False
+        self._dht = dht
         self._reporter = Reporter(
             sign=session.sign,
             post=session.post_snapshot,
@@ -152,11 +154,23 @@ class Coordinator:
             part.start()
         try:
             while True:
+                self._check_alive()
                 self._step()
                 if stop.wait(self._config.report.snapshot_seconds):
                     break
         finally:
             self._leave()
+
+    def _check_alive(self) -> None:
+        """Give up when our own peer is gone: whoever supervises us starts a new process.
+
+        Raises:
+            SwarmError: the DHT's process ended, or p2pd has not answered for long.
+        """
+        if not self._dht.is_alive() or self._entrances.num_failures >= _MAX_FAILURES:
+            raise SwarmError(
+                "the coordinator's peer-to-peer process ended", "Start the coordinator again."
+            )
 
     def _step(self) -> None:
         """One look. Whatever fails, the next one comes: the last good picture stands."""
