@@ -15,7 +15,7 @@ from web.monitoring.livestate import state_apply
 from web.project.asgi import application
 
 Result = TypeVar("Result")
-QUIET_SECONDS = 0.7
+QUIET_SECONDS = 0.3
 """Longer than two patches are apart."""
 
 
@@ -54,10 +54,10 @@ class Socket:
             self.state = state_apply(self.state, frame["patch"])
         return frame
 
-    async def settle(self) -> list[str]:
-        """Take frames until nothing comes; return their types."""
+    async def settle(self, quiet_seconds: float = QUIET_SECONDS) -> list[str]:
+        """Take frames until nothing comes for a while; return their types."""
         began = len(self.frames)
-        while not await self.communicator.receive_nothing(QUIET_SECONDS, 0.01):
+        while not await self.communicator.receive_nothing(quiet_seconds, 0.01):
             await self.next()
         return [frame["type"] for frame in self.frames[began:]]
 

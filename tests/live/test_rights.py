@@ -15,6 +15,16 @@ from web.runs.models import Run, RunMember
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+WHO = [
+    ("alice", 0, 0),
+    ("bob", 0, 0),
+    ("charlie", 0, 4403),
+    ("nobody", 0, 4403),
+    ("mallory", 4403, 4403),
+]
+"""Name, close code of a public run, close code of a private one (0: a snapshot)."""
+
+
 @pytest.fixture
 def private_run(alice: User, bob: User, transactional_db: None) -> Run:
     run = run_make(alice, "hidden", is_public=False)
@@ -22,32 +32,15 @@ def private_run(alice: User, bob: User, transactional_db: None) -> Run:
     return run
 
 
-@pytest.mark.parametrize(
-    ("name", "public", "private"),
-    [
-        ("alice", 0, 0),
-        ("bob", 0, 0),
-        ("charlie", 0, 4403),
-        (None, 0, 4403),
-        ("mallory", 4403, 4403),
-    ],
-)
-async def test_who_may_watch(
-    private_run: Run,
-    request: pytest.FixtureRequest,
-    people: dict[str, User],
-    name: str | None,
-    public: int,
-    private: int,
-) -> None:
+async def test_who_may_watch(private_run: Run, people: dict[str, User]) -> None:
     await in_database(run_make, people["alice"], "open")
-    user = people[name] if name else None
-    for slug, code in (("open", public), ("hidden", private)):
-        async with socket_open(slug, user=user) as socket:
-            if code:
-                assert await socket.closed() == code
-            else:
-                assert (await socket.next())["type"] == "run.snapshot"
+    for name, public, private in WHO:
+        for slug, code in (("open", public), ("hidden", private)):
+            async with socket_open(slug, user=people.get(name)) as socket:
+                if code:
+                    assert await socket.closed() == code, (name, slug)
+                else:
+                    assert (await socket.next())["type"] == "run.snapshot", (name, slug)
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from web.live.room import Room
 
 
 @pytest.fixture(autouse=True)
-def _short_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room_module, "TICK_SECONDS", 0.03)
-    monkeypatch.setattr(room_module, "_GATHER_SECONDS", 0.0)
-    monkeypatch.setattr(viewer_module, "TICK_SECONDS", 0.03)
+def _shorter_ticks(ticks: pytest.MonkeyPatch) -> None:
+    ticks.setattr(room_module, "TICK_SECONDS", 0.03)
+    ticks.setattr(room_module, "_GATHER_SECONDS", 0.0)
+    ticks.setattr(viewer_module, "TICK_SECONDS", 0.03)
 
 
 @pytest.fixture
