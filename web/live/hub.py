@@ -89,6 +89,9 @@ class Hub:
         self._tried.set()
 
     def disconnected(self) -> None:
+        """Go on from the database: told at every try, so everybody catches up as often."""
+        for room in self._rooms.values():
+            room.missed()
         self._tried.set()
 
     def message(self, slug: str, text: str) -> None:

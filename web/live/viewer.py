@@ -11,6 +11,8 @@ from web.live.room import TICK_SECONDS, Room
 
 SEND_SECONDS = 30.0
 """A client that takes nothing for so long is dropped; raise it for very thin lines."""
+_NEW = -1
+"""No generation of any room: begin with a snapshot."""
 _EARLY = 0.05
 """Ticks are that far from exact."""
 
@@ -59,7 +61,7 @@ class Viewer:
         self.room = room
         self.user_id = user_id
         self.cursor = 0
-        self._generation = -1  # none of the room's: begin with a snapshot
+        self._generation = _NEW
         self._send = send
         self._next_at = 0.0
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
@@ -94,8 +96,9 @@ class Viewer:
         frames = self.room.frames_since(self.cursor, self._generation)
         if frames is None:
             snapshot = await self.room.snapshot()
+            has_it = self._generation != _NEW and snapshot.seq == self.cursor
             self.cursor, self._generation = snapshot.seq, snapshot.generation
-            frames = [snapshot.text]
+            frames = [] if has_it else [snapshot.text]
         else:
             self.cursor = max(self.cursor, last)
         if not frames:
