@@ -1,0 +1,40 @@
+"""Celery: short jobs only. The whole schedule stands here."""
+
+import os
+
+from celery import Celery
+from celery.schedules import crontab
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.project.settings")
+
+app = Celery("beeyard")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks()
+
+# A job that waited longer than its period is dropped: the next one does its work.
+app.conf.beat_schedule = {
+    "pulse": {"task": "web.core.tasks.pulse_task", "schedule": 10.0, "options": {"expires": 10}},
+    "managed-workers": {
+        "task": "web.workers.tasks.managed_workers_reconcile_task",
+        "schedule": 4.0,
+        "options": {"expires": 4},
+    },
+    "live-states": {
+        "task": "web.monitoring.tasks.live_states_refresh_task",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
+    "points-rollup": {
+        "task": "web.monitoring.tasks.points_rollup_task",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "points-prune": {
+        "task": "web.monitoring.tasks.points_prune_task",
+        "schedule": crontab(minute="17"),
+    },
+    "configs-resign": {
+        "task": "web.runs.tasks.configs_resign_task",
+        "schedule": crontab(minute="31", hour="*/6"),
+    },
+}

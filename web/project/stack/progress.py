@@ -1,0 +1,110 @@
+"""What ``up`` tells its user: each step while things come up, then a line per epoch."""
+
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import httpx
+from django.conf import settings
+from django.db import DatabaseError
+
+from training.protocol.states import WorkerState
+from web.monitoring.selectors import live_state
+from web.runs.models import Run
+from web.workers.launcher import status_file
+from web.workers.models import ManagedWorker
+
+_WORDS = {
+    "starting": "starting",
+    "joining": "joining the swarm",
+    "syncing": "downloading the state",
+    "waiting": "waiting for peers",
+    "training": "training",
+    "averaging": "averaging",
+    "paused": "paused",
+    "leaving": "leaving",
+}
+
+
+class Teller(Protocol):
+    def __call__(self, text: str) -> None: ...
+
+
+@dataclass
+class Progress:
+    """Compares what is with what was last told, and tells the difference once."""
+
+    tell: Teller
+    _told: dict[str, str] = field(default_factory=dict)
+    _epochs: dict[str, int] = field(default_factory=dict)
+    _problem_at: float = 0.0
+
+    def look(self) -> None:
+        """Look once; a database that is busy is looked at next time."""
+        try:
+            for worker in ManagedWorker.objects.select_related("run").order_by("kind", "id"):
+                self._worker(worker)
+            for run in Run.objects.all():
+                self._run(run)
+        except DatabaseError:
+            return
+
+    def _worker(self, worker: ManagedWorker) -> None:
+        phase = _phase(worker)
+        if worker.state in (WorkerState.BACKING_OFF, WorkerState.FAILED):
+            event = worker.events.first()
+            phase = f"{worker.state.replace('_', ' ')}: {event.text if event else ''}"
+        self._once(f"{worker.run.slug} {worker.name}", phase)
+
+    def _run(self, run: Run) -> None:
+        state = live_state(run)
+        epoch = int(state.get("epoch") or 0)
+        if state.get("as_of") is None or epoch == self._epochs.get(run.slug, 0):
+            return
+        self._epochs[run.slug] = epoch
+        loss = state.get("loss")
+        shown = f"loss {loss:.3f}" if loss is not None else "no loss yet"
+        self.tell(
+            f"{run.slug}: epoch {epoch} · {shown} · {state['samples_per_second']:.0f} samples/s · "
+            f"{state['num_peers']} peers"
+        )
+
+    def _once(self, name: str, text: str) -> None:
+        if text and self._told.get(name) != text and not self._is_flicker(name, text):
+            self._told[name] = text
+            self.tell(f"{name}: {text}")
+
+    def _is_flicker(self, name: str, text: str) -> bool:
+        """Training and averaging alternate for ever: the epoch lines tell that better."""
+        steady = {"training", "averaging", "waiting for peers"}
+        return text in steady and self._told.get(name) in steady
+
+
+def _phase(worker: ManagedWorker) -> str:
+    path = status_file(worker)
+    if worker.pid is None or path is None:
+        return "starting" if worker.state == WorkerState.STARTING else ""
+    try:
+        status = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return ""
+    if status.get("pid") != worker.pid:
+        return "starting"
+    words = _WORDS.get(str(status.get("phase")), "")
+    if worker.kind == ManagedWorker.Kind.COORDINATOR and words:
+        return "up" if words in ("training", "waiting for peers", "averaging") else words
+    return words
+
+
+def site_answers(seconds: float = 60.0) -> bool:
+    """Wait until the site answers on its own address."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            if httpx.get(f"{settings.SITE_LOCAL_URL}/healthz", timeout=2).is_success:
+                return True
+        except httpx.HTTPError:
+            pass
+        time.sleep(0.3)
+    return False

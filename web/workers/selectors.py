@@ -1,0 +1,94 @@
+"""Reads of managed workers."""
+
+from collections import deque
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from training.protocol.states import RunState, WorkerState
+from web.accounts.models import User
+from web.monitoring.models import Peer, RunSwarm
+from web.runs.models import Run
+from web.workers.decide import Facts
+from web.workers.launcher import log_path, status_file
+from web.workers.models import ManagedWorker
+from web.workers.processes import is_alive
+
+SEEN_SECONDS = 60.0
+_LOG_BYTES = 200_000
+_RUNS_THAT_TRAIN = (RunState.OPEN, RunState.PAUSED, RunState.FINISHING)
+
+
+def service_name(run: Run) -> str:
+    """Return the account that owns a run's managed workers."""
+    return f"service-{run.slug}"
+
+
+def service_user(run: Run) -> User | None:
+    return User.objects.filter(username=service_name(run), is_service=True).first()
+
+
+def managed_workers(run: Run) -> QuerySet[ManagedWorker]:
+    """Return a run's managed workers, the coordinator first."""
+    return run.managed_workers.select_related("run").order_by("kind", "id")
+
+
+def managed_worker_log_tail(worker: ManagedWorker, lines: int = 40) -> list[str]:
+    """Return the last lines that the process wrote."""
+    try:
+        with log_path(worker).open("rb") as log:
+            log.seek(0, 2)
+            log.seek(max(0, log.tell() - _LOG_BYTES))
+            text = log.read().decode(errors="replace")
+    except OSError:
+        return []
+    return list(deque(text.splitlines(), maxlen=lines))
+
+
+def worker_facts(worker: ManagedWorker, now: datetime) -> Facts:
+    """Return everything that the decision about a managed worker needs."""
+    return Facts(
+        is_wanted=worker.desired == ManagedWorker.Desired.RUNNING
+        and worker.run.state in _RUNS_THAT_TRAIN,
+        state=WorkerState(worker.state),
+        is_alive=is_alive(worker.pid, worker.process_started_at),
+        may_start=worker.kind == ManagedWorker.Kind.COORDINATOR or _is_coordinated(worker.run, now),
+        is_due=worker.start_after is None or worker.start_after <= now,
+        num_restarts=worker.num_restarts,
+        seconds_in_state=(now - worker.state_changed_at).total_seconds(),
+        heartbeat_age=_heartbeat_age(worker, now),
+        is_seen_in_swarm=_is_seen(worker, now),
+    )
+
+
+def _is_coordinated(run: Run, now: datetime) -> bool:
+    """Return whether the coordinator that runs now has reported: newcomers can enter by it."""
+    swarm = RunSwarm.objects.filter(run=run).first()
+    if swarm is None or swarm.received_at is None:
+        return False
+    coordinator = run.managed_workers.filter(kind=ManagedWorker.Kind.COORDINATOR).first()
+    since = coordinator.process_started_at if coordinator else None
+    is_fresh = now - swarm.received_at < timedelta(seconds=SEEN_SECONDS)
+    return is_fresh and (since is None or swarm.received_at.timestamp() >= since)
+
+
+def _heartbeat_age(worker: ManagedWorker, now: datetime) -> float | None:
+    path = status_file(worker)
+    if path is None or worker.process_started_at is None:
+        return None
+    written = path.stat().st_mtime
+    # An older process may have left it; this one has not written yet.
+    return now.timestamp() - written if written >= worker.process_started_at else None
+
+
+def _is_seen(worker: ManagedWorker, now: datetime) -> bool:
+    if worker.kind == ManagedWorker.Kind.COORDINATOR:
+        return _is_coordinated(worker.run, now)
+    since = now - timedelta(seconds=SEEN_SECONDS)
+    peers = Peer.objects.filter(
+        run=worker.run,
+        device__name=worker.name,
+        device__user__username=service_name(worker.run),
+        seen_at__gte=since,
+    )
+    return peers.exists()
