@@ -49,7 +49,10 @@ export class Feed {
     const Socket = this.options.WebSocket || WebSocket;
     const socket = new Socket(`${this.options.socketUrl}?since=${this.state.seq}`);
     this.socket = socket;
-    socket.onopen = () => this.#listen();
+    socket.onopen = () => {
+      this.#listen();
+      this.options.onConnection("live"); // a page that has everything is sent nothing
+    };
     socket.onmessage = (/** @type {{data: string}} */ frame) => {
       if (socket === this.socket) this.#receive(JSON.parse(frame.data));
     };
@@ -77,12 +80,7 @@ export class Feed {
 
   /** @param {Message} message */
   #take(message) {
-    const { state, gap, changed } = applied(this.state, message);
-    if (gap) {
-      this.#drop();
-      this.#connect();
-      return;
-    }
+    const { state, changed } = applied(this.state, message);
     this.state = state;
     if (changed) this.options.onState(state, message.event || null);
   }

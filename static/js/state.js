@@ -23,21 +23,22 @@ export function patched(state, patch) {
 }
 
 /**
- * Take one message. `gap` says that a message was missed: reconnect for a snapshot.
+ * Take one message. Numbers may jump: one patch may stand for several messages, and a connection
+ * loses none. Events are numbered in the same sequence and do not move the state on: they come
+ * before the patch that covers their numbers.
  * @param {LiveState} state @param {Message} message
- * @returns {{state: LiveState, gap: boolean, changed: boolean}}
+ * @returns {{state: LiveState, changed: boolean}}
  */
 export function applied(state, message) {
   if (message.type === "run.snapshot" && message.state) {
-    return { state: { ...message.state, seq: message.seq }, gap: false, changed: true };
+    return { state: { ...message.state, seq: message.seq }, changed: true };
   }
-  if (message.type !== "run.patch" && message.type !== "run.event") {
-    return { state, gap: false, changed: false };
+  if (message.type === "run.event") {
+    if (message.seq <= Math.max(state.seq, state.eventSeq || 0)) return { state, changed: false };
+    return { state: { ...state, eventSeq: message.seq }, changed: true };
   }
-  if (message.seq <= state.seq) return { state, gap: false, changed: false };
-  if (message.seq > state.seq + 1) return { state, gap: true, changed: false };
-  const next = { ...patched(state, message.patch || {}), seq: message.seq };
-  return { state: next, gap: false, changed: true };
+  if (message.type !== "run.patch" || message.seq <= state.seq) return { state, changed: false };
+  return { state: { ...patched(state, message.patch || {}), seq: message.seq }, changed: true };
 }
 
 /**
