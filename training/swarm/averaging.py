@@ -1,18 +1,19 @@
-"""Our gradient averager: hivemind's, with what version 1.1.12 gets wrong put right.
+"""Our averagers: hivemind's, with what version 1.1.12 gets wrong put right.
 
-Each override has a test that fails when hivemind changes what lies under it. The class keeps
-hivemind's name on purpose: a handler on the wire is called after its class, and peers of other
+Each override has a test that fails when hivemind changes what lies under it. The classes keep
+hivemind's names on purpose: a handler on the wire is called after its class, and peers of other
 trainers must be able to join our groups.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import torch
 from hivemind.averaging.allreduce import AveragingMode
 from hivemind.averaging.control import StepControl
 from hivemind.averaging.group_info import GroupInfo
-from hivemind.optim import grad_averager
+from hivemind.optim import grad_averager, state_averager
 from torch import Tensor
 
 
@@ -76,6 +77,50 @@ class GradientAverager(grad_averager.GradientAverager):
         """Whether the averaged gradients, which others have written into, are all finite."""
         with self.get_tensors() as averaged:
             return is_finite(averaged)
+
+
+class TrainingStateAverager(state_averager.TrainingStateAverager):
+    """Averages weights now and then, and gives them to newcomers."""
+
+    def __init__(self, *args: Any, find_timeout: float, **kwargs: Any) -> None:
+        """``find_timeout``: seconds after which looking for a group is given up."""
+        self._find_timeout = find_timeout
+        self._running: StepControl | None = None
+        super().__init__(*args, **kwargs)
+
+    def cancel_round(self) -> None:
+        """End a round in the background: the thread that waits for it would hold up the exit."""
+        control = self._running
+        if control is not None and not control.done():
+            with suppress(Exception):
+                control.cancel()
+
+    def _do(
+        self,
+        wait_for_trigger: Callable[[], Any] | None,
+        optimizer_step: bool,
+        zero_grad: bool,
+        averaging_round: bool,
+        averaging_control: StepControl | None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        if averaging_round:
+            if averaging_control is None or averaging_control.triggered or averaging_control.done():
+                averaging_control = self.schedule_step(
+                    gather=self.local_epoch, timeout=self._find_timeout
+                )
+            self._running = averaging_control
+        super()._do(
+            wait_for_trigger,
+            optimizer_step,
+            zero_grad,
+            averaging_round,
+            averaging_control,
+            *args,
+            **kwargs,
+        )
+        self._running = None
 
 
 def is_finite(tensors: Sequence[Tensor]) -> bool:

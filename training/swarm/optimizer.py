@@ -18,7 +18,7 @@ from hivemind.utils.timed_storage import get_dht_time
 
 from training.client.swarm_key import SwarmKey
 from training.protocol.config import RunConfig
-from training.swarm.averaging import GradientAverager, is_finite
+from training.swarm.averaging import GradientAverager, TrainingStateAverager, is_finite
 from training.swarm.identity import rsa_key
 
 PROGRESS_EXPIRES_SECONDS = 20.0
@@ -99,6 +99,7 @@ class SwarmOptimizer(hivemind.Optimizer):
     def shutdown(self) -> None:
         """Leave in a few seconds; hivemind would wait for rounds that are under way."""
         self.tracker.shutdown(_SHUTDOWN_SECONDS)
+        self.state_averager.cancel_round()
         for control in (self.scheduled_grads, self.scheduled_state):
             if control is not None and not control.done():
                 with suppress(Exception):
@@ -108,6 +109,22 @@ class SwarmOptimizer(hivemind.Optimizer):
                 averager.shutdown()
             if averager.is_alive():
                 averager.kill()
+
+    def _make_state_averager(self, **kwargs: Any) -> TrainingStateAverager:
+        return TrainingStateAverager(
+            dht=self.dht,
+            prefix=f"{self.run_id}_state_averager",
+            min_matchmaking_time=self.matchmaking_time,
+            allreduce_timeout=self.allreduce_timeout,
+            shutdown_timeout=self.shutdown_timeout,
+            next_chunk_timeout=self.next_chunk_timeout,
+            offload_optimizer=True,
+            custom_gradients=True,
+            client_mode=self.client_mode,
+            auxiliary=self.auxiliary,
+            start=True,
+            **kwargs,
+        )
 
     def _update_global_epoch(self, grad_scaler: Any) -> None:
         self.on_averaging()
@@ -213,7 +230,12 @@ def swarm_optimizer(
         NoCompression() if swarm.compression == "none" else Float16Compression()
     )
     chunk_timeout = max(5.0, swarm.averaging_timeout_seconds / 3)
-    averaging = {"request_timeout": swarm.request_timeout_seconds}
+    averaging = {
+        "request_timeout": swarm.request_timeout_seconds,
+        "find_timeout": min(
+            swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds
+        ),
+    }
     with _sigint_kept():
         return SwarmOptimizer(
             dht=dht,
@@ -232,12 +254,10 @@ def swarm_optimizer(
             auxiliary=auxiliary,
             grad_compression=compression,
             state_averaging_compression=compression,
-            load_state_compression=compression,
+            # 16 bits would turn a third of the optimizer's second moments into zeros.
+            load_state_compression=NoCompression(),
             grad_averager_factory=partial(
                 GradientAverager,
-                find_timeout=min(
-                    swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds
-                ),
                 allow_state_sharing=False,
                 **averaging,
             ),
