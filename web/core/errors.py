@@ -49,16 +49,23 @@ def problem_body(error: AppError, **members: Any) -> dict[str, Any]:
     } | members
 
 
+def error_headers(error: AppError) -> dict[str, str]:
+    """Return the headers that go with an error, whatever its form."""
+    headers = {"Cache-Control": "no-store"}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
+    if error.status == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="beeyard"'
+    return headers
+
+
 def problem_response(error: AppError, **members: Any) -> JsonResponse:
     """Return the answer that a program gets for an error."""
     response = JsonResponse(
         problem_body(error, **members), status=error.status, content_type=PROBLEM_CONTENT_TYPE
     )
-    response["Cache-Control"] = "no-store"
-    if error.retry_after is not None:
-        response["Retry-After"] = str(max(1, math.ceil(error.retry_after)))
-    if error.status == 401:
-        response["WWW-Authenticate"] = 'Bearer realm="beeyard"'
+    for name, value in error_headers(error).items():
+        response[name] = value
     return response
 
 

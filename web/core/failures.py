@@ -9,7 +9,7 @@ from django.template.loader import select_template
 from django.utils.html import escape
 
 from training.protocol.errors import ErrorCode
-from web.core.errors import AppError, is_for_programs, problem_response
+from web.core.errors import AppError, error_headers, is_for_programs, problem_response
 from web.core.requestid import request_id
 
 logger = logging.getLogger(__name__)
@@ -27,11 +27,8 @@ def error_response(request: HttpRequest, error: AppError, **context: Any) -> Htt
     """
     if is_for_programs(request):
         return problem_response(error)
-    response = HttpResponse(_page(request, error, context), status=error.status)
-    response["Cache-Control"] = "no-store"
-    if error.retry_after is not None:
-        response["Retry-After"] = str(max(1, round(error.retry_after)))
-    return response
+    page = _page(request, error, context)
+    return HttpResponse(page, status=error.status, headers=error_headers(error))
 
 
 def _page(request: HttpRequest, error: AppError, context: dict[str, Any]) -> str:
