@@ -1,4 +1,4 @@
-"""Small pictures of a run for other pages."""
+"""Small pictures of runs and accounts for other pages."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,12 +27,20 @@ _TEMPLATE = (
 )
 
 
-def badge_svg(state: Mapping[str, Any]) -> HttpResponse:
+def run_badge(state: Mapping[str, Any]) -> HttpResponse:
     """Return the picture of a live state."""
-    title = str(state["run"])
     peers = state["num_peers"]
     text = f"{str(state['state']).replace('_', ' ')}, epoch {state['epoch']}, {peers} peer"
     text += "" if peers == 1 else "s"
+    return _badge(str(state["run"]), text, _COLOURS.get(str(state["state"]), _GREY))
+
+
+def user_badge(username: str, samples: int) -> HttpResponse:
+    """Return the picture of what an account has given."""
+    return _badge(username, f"{samples:,} samples", _COLOURS["finished"])
+
+
+def _badge(title: str, text: str, colour: str) -> HttpResponse:
     left, right = (round(len(part) * _CHARACTER) + 12 for part in (title, text))
     svg = format_html(
         _TEMPLATE,
@@ -40,7 +48,7 @@ def badge_svg(state: Mapping[str, Any]) -> HttpResponse:
         left=left,
         right=right,
         start=left + 6,
-        colour=_COLOURS.get(str(state["state"]), _GREY),
+        colour=colour,
         title=title,
         text=text,
     )

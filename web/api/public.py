@@ -13,13 +13,21 @@ from training.protocol.errors import ErrorCode
 from web.accounts.models import User
 from web.accounts.selectors import profile_visible
 from web.api.auth import optional_auth
-from web.api.badges import badge_svg
+from web.api.badges import run_badge, user_badge
 from web.api.caching import cacheable
 from web.api.exports import csv_text, table_answer
 from web.api.paging import Page, PageQuery, page_of
-from web.api.rows import LEDGER_COLUMNS, config_out, ledger_row, run_out, user_ledger_row
+from web.api.rows import (
+    LEDGER_COLUMNS,
+    config_out,
+    ledger_row,
+    profile_out,
+    run_out,
+    user_ledger_row,
+)
 from web.api.run_schemas import BoardOut, EventOut, RunOut, UserLedgerRow
-from web.contributions.selectors import leaderboard, ledger_rows, user_ledger_rows
+from web.api.schemas import ProfileOut
+from web.contributions.selectors import leaderboard, ledger_rows, user_ledger_rows, user_totals
 from web.core.errors import AppError
 from web.monitoring.selectors import live_state, run_series, summaries_of
 from web.monitoring.series import MAX_POINTS, POINTS, TIME_METRICS, run_series_by_epoch
@@ -160,7 +168,22 @@ def events(request: HttpRequest, slug: str, page: Query[PageQuery]) -> dict[str,
 @cacheable(60)
 def badge(request: HttpRequest, slug: str) -> HttpResponseBase:
     """A picture of the run's state for other pages."""
-    return badge_svg(live_state(_run(request, slug)))
+    return run_badge(live_state(_run(request, slug)))
+
+
+@router.get("users/{username}/", response=ProfileOut)
+@cacheable(10)
+def user(request: HttpRequest, username: str) -> ProfileOut:
+    """An account's totals in public runs, if its profile is public."""
+    return profile_out(profile_visible(request.user, username))
+
+
+@router.get("users/{username}/badge.svg")
+@cacheable(60)
+def user_picture(request: HttpRequest, username: str) -> HttpResponseBase:
+    """A picture of what an account has given, for other pages."""
+    found = profile_visible(request.user, username)
+    return user_badge(found.username, user_totals(found).samples)
 
 
 @router.get("users/{username}/contributions/", response=Page[UserLedgerRow])

@@ -10,8 +10,9 @@ from training.protocol.names import TYP_RECEIPT
 from training.protocol.states import CreditState, RunState
 from web.accounts.models import User
 from web.api.run_schemas import RunOut
+from web.api.schemas import ProfileOut, ProfileRun
 from web.contributions.models import LedgerEntry
-from web.contributions.selectors import public_name
+from web.contributions.selectors import public_name, user_totals
 from web.core.errors import AppError
 from web.core.keys import site_sign
 from web.monitoring.selectors import summaries_of
@@ -71,6 +72,24 @@ def ledger_row(entry: LedgerEntry, viewer: User | None) -> LedgerRow:
         state=CreditState(entry.state),
         reason=entry.reason,
         recorded_at=entry.recorded_at,
+    )
+
+
+def profile_out(user: User) -> ProfileOut:
+    """Return the profile of an account that the viewer may see."""
+    totals = user_totals(user)
+    names = ("title", "samples", "epochs", "device_hours")
+    runs = [
+        ProfileRun(run=run["slug"], last_at=run["last_seen"], **{n: run[n] for n in names})
+        for run in totals.runs
+    ]
+    return ProfileOut(
+        username=user.username,
+        member_since=user.date_joined,
+        samples=totals.samples,
+        device_hours=totals.device_hours,
+        num_devices=user.devices.filter(revoked_at=None).count(),
+        runs=runs,
     )
 
 

@@ -49,7 +49,8 @@ class UserTotals:
     samples: int
     device_hours: float
     runs: list[dict[str, Any]]
-    """``slug``, ``title``, ``samples``, ``device_hours``, ``last_seen``; most samples first."""
+    """``slug``, ``title``, ``samples``, ``epochs``, ``device_hours``, ``last_seen``; most samples
+    first."""
 
 
 def public_name(user: User, viewer: Viewer = None) -> str:
@@ -124,6 +125,7 @@ def user_totals(user: User) -> UserTotals:
             "slug": total.run.slug,
             "title": total.run.title,
             "samples": total.samples,
+            "epochs": total.epochs,
             "device_hours": total.seconds / 3600,
             "last_seen": total.last_at,
         }
