@@ -115,6 +115,8 @@ class StandInSite:
         """By path; None goes on to the usual answer."""
         self.calls: list[Call] = []
         self.challenges: set[str] = set()
+        self.joins: dict[str, dict[str, Any]] = {}
+        """The last join request of each token."""
         self.min_epoch = 0
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.site = self  # type: ignore[attr-defined]
@@ -197,8 +199,9 @@ class StandInSite:
         if what == "join/":
             return self._join(call)
         if what == "pass/":
-            joined = next(c for c in self.calls if c.path.endswith("/join/"))
-            body = {"pass": self._pass(joined.body), "commands": self.commands}
+            if call.token not in self.joins:
+                return problem(ErrorCode.NOT_JOINED)
+            body = {"pass": self._pass(self.joins[call.token]), "commands": self.commands}
             return Answer(body=body | {"config_version": self.config.version})
         if what == "receipts/":
             items = [self._receipt(receipt) for receipt in self.receipts]
@@ -212,6 +215,7 @@ class StandInSite:
         refused = proof_check(call.body, run=SLUG, challenges=self.challenges, now=self.now())
         if refused:
             return problem(refused)
+        self.joins[call.token] = call.body
         return Answer(
             body={
                 "device_id": "dev1",

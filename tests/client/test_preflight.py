@@ -77,6 +77,12 @@ def test_a_package_that_kills_the_interpreter_is_named(
     assert "exit code -4" in check.text
 
 
+def test_a_package_is_really_imported_in_a_process_of_its_own() -> None:
+    check = preflight._package("rich", import_it=True)
+    assert check.ok
+    assert "can be imported" in check.text
+
+
 def test_a_long_temporary_path_breaks_sockets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

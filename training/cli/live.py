@@ -16,7 +16,7 @@ class LiveFace:
 
     def __init__(self, out: Output, console: Console | None = None) -> None:
         self._out = out
-        self._console = console or Console(highlight=False, markup=False)
+        self._console = console or Console()
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.fields[phase]}", markup=False),
@@ -46,7 +46,7 @@ class LiveFace:
         self._out.writer = self._writer_before
 
     def say(self, text: str) -> None:
-        self._console.print(text)
+        self._console.print(text, markup=False, highlight=False, emoji=False)
 
     def draw(self, phase: str, stats: TrainerStats | None) -> None:
         if stats is None:
