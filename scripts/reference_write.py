@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/reference/errors.md and api.md from the code: ``python scripts/reference_write.py``."""
+"""Write docs/reference/errors.md and api.md from the code (``make docs``)."""
 
 import os
 import sys
@@ -14,9 +14,9 @@ from training.protocol.errors import ErrorCode  # noqa: E402
 
 ERRORS_HEAD = """# Error codes
 
-Every error of the API is an RFC 9457 problem document (`application/problem+json`) with the members
-`type`, `title`, `status`, `detail`, and two of ours: `code`, which never changes, and `remedy`, what
-to do. `beeyard` prints the same sentences and ends with the exit code of
+Every error of the API is an RFC 9457 problem document (`application/problem+json`) with the
+members `type`, `title`, `status`, `detail`, and two of ours: `code`, which never changes, and
+`remedy`, what to do. `beeyard` prints the same sentences and ends with the exit code of
 [commands](commands.md#exit-codes). Made by `scripts/reference_write.py`.
 
 | code | status | title | remedy |
@@ -27,8 +27,8 @@ API_HEAD = """# HTTP API
 
 Under `/api/v1/`. `GET /api/v1/openapi.json` is the OpenAPI document, `GET /api/v1/docs` shows it.
 Send `Authorization: Bearer <token>`, or use the browser's session. Lists take `?cursor=&limit=` and
-answer `{"items": […], "next": cursor or null}`. Instants are RFC 3339 in UTC. Errors: [codes](errors.md).
-Made by `scripts/reference_write.py`.
+answer `{"items": […], "next": cursor or null}`. Instants are RFC 3339 in UTC.
+Errors: [codes](errors.md). Made by `scripts/reference_write.py`.
 
 | call | what |
 |---|---|
@@ -36,10 +36,10 @@ Made by `scripts/reference_write.py`.
 
 
 def errors_page() -> str:
-    rows = [
-        f"| `{code}` | {code.info.status} | {code.info.title} | {code.info.remedy.replace('|', chr(92) + '|')} |"
-        for code in ErrorCode
-    ]
+    rows = []
+    for code in ErrorCode:
+        remedy = code.info.remedy.replace("|", "\\|")
+        rows.append(f"| `{code}` | {code.info.status} | {code.info.title} | {remedy} |")
     return ERRORS_HEAD + "\n".join(rows) + "\n"
 
 

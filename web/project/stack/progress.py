@@ -2,8 +2,8 @@
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import httpx
 from django.conf import settings
@@ -27,15 +27,11 @@ _WORDS = {
 }
 
 
-class Teller(Protocol):
-    def __call__(self, text: str) -> None: ...
-
-
 @dataclass
 class Progress:
     """Compares what is with what was last told, and tells the difference once."""
 
-    tell: Teller
+    tell: Callable[[str], None]
     _told: dict[str, str] = field(default_factory=dict)
     _epochs: dict[str, int] = field(default_factory=dict)
     _problem_at: float = 0.0

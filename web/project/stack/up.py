@@ -1,7 +1,9 @@
 """``make run``: start everything, tell how it goes, stop everything in order."""
 
+import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -13,14 +15,14 @@ from django.conf import settings
 from django.core.management import call_command
 from django.db import connections
 
-from training.protocol.names import ENV_DATA
+from training.protocol.names import ENV_DATA, ENV_PROCESS
 from web.project.stack.preflight import PreflightError, folder_locked, preflight
 from web.project.stack.programs import programs
 from web.project.stack.progress import Progress, site_answers
 from web.project.stack.redis_server import EmbeddedRedis, embedded_redis
 from web.project.stack.supervise import Supervisor
 from web.project.stack.wheel import wheel_build
-from web.workers.demo import demo_seed, organiser_ensure
+from web.workers.demo import organiser_ensure
 from web.workers.processes import marked_processes, processes_kill, wait_until
 from web.workers.services import workers_stop_all
 
@@ -35,6 +37,7 @@ class Interrupted(Exception):
 def up(tell: Callable[[str], None]) -> int:
     """Run the site until it is interrupted; returns the exit code."""
     data = Path(settings.DATA_DIR)
+    logging.getLogger().setLevel(logging.WARNING)  # this terminal shows progress, not a log
     try:
         tell("Pre-flight. Nothing is changed yet.")
         preflight(data=data, bind=settings.BIND, port=settings.PORT)
@@ -59,8 +62,9 @@ def _run(data: Path, tell: Callable[[str], None]) -> int:
     code = 0
     try:
         _prepare(tell)
-        supervisor.start(programs(redis), _environment(redis))
-        _come_up(tell)
+        environment = _environment(redis)
+        supervisor.start(programs(redis), environment)
+        _come_up(environment, tell)
         _watch(supervisor, tell)
         tell("The supervisor has ended: see the logs in the data folder.")
         code = 1
@@ -78,7 +82,7 @@ def _prepare(tell: Callable[[str], None]) -> None:
     connections.close_all()
 
 
-def _come_up(tell: Callable[[str], None]) -> None:
+def _come_up(environment: dict[str, str], tell: Callable[[str], None]) -> None:
     if not site_answers():
         raise RuntimeError(f"the site does not answer; see {settings.LOGS_DIR}/web.log")
     organiser = organiser_ensure()
@@ -88,8 +92,26 @@ def _come_up(tell: Callable[[str], None]) -> None:
         f"(kept in {settings.DATA_DIR}/organiser.json)"
     )
     if settings.DEMO:
-        demo_seed(tell)  # the site answers meanwhile
+        _seed(environment, tell)
     threading.Thread(target=_wheel, args=(tell,), name="wheel", daemon=True).start()
+
+
+def _seed(environment: dict[str, str], tell: Callable[[str], None]) -> None:
+    """Make the demo in a process of its own: it reaches Redis and Celery as the site does."""
+    command = [sys.executable, "manage.py", "seed_demo"]
+    with subprocess.Popen(
+        command,
+        cwd=settings.BASE_DIR,
+        env=environment | {ENV_PROCESS: "seed"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        for line in process.stdout or ():
+            tell(line.rstrip())
+        problem = process.stderr.read() if process.stderr else ""
+    if process.returncode:
+        raise RuntimeError(f"the demo run could not be made: {problem.strip()[-600:]}")
 
 
 def _wheel(tell: Callable[[str], None]) -> None:
