@@ -29,8 +29,9 @@ _SUMMARY = (
     "on the processors of whoever joins."
 )
 _DESCRIPTION = (
-    "Masked words and swapped sentences, as in the ALBERT paper, on the docstrings of the standard "
-    "library and the language reference. Nothing is downloaded: the text is on your machine already."
+    "Masked words and swapped sentences, as in the ALBERT paper, on the docstrings of the "
+    "standard library and the language reference. Nothing is downloaded: the text is on your "
+    "machine already."
 )
 
 
@@ -104,7 +105,7 @@ def tokenizer_make() -> Artifact:
 
 
 def draft(tokenizer: Artifact) -> dict[str, Any]:
-    """Return the demo's config: an epoch every 15–30 s with two trainers of one thread each."""
+    """Return the demo's config: an epoch every 15 to 30 s with two trainers of one thread each."""
     artifact = {"name": tokenizer.name, "sha256": tokenizer.sha256, "size": tokenizer.size}
     return {
         "title": "Python's documentation",

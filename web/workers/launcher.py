@@ -1,4 +1,4 @@
-"""Start one managed worker: a fresh interpreter in a session, a folder and an environment of its own.
+"""Start one managed worker: a fresh interpreter with its own session, folder and environment.
 
 hivemind forks, so it can live neither in a Celery child nor beside database connections.
 """
@@ -37,6 +37,11 @@ def log_path(worker: ManagedWorker) -> Path:
     return worker_folder(worker) / "output.log"
 
 
+def process_mark(worker: ManagedWorker) -> str:
+    """Return the mark in the environment of the process and of all that it starts."""
+    return f"{worker.run.slug}/{worker.name}"
+
+
 def run_url(worker: ManagedWorker) -> str:
     """Return the run's address as this machine reaches it, which may differ from the public one."""
     return f"{settings.SITE_LOCAL_URL}/runs/{worker.run.slug}/"
@@ -66,7 +71,7 @@ def environment(worker: ManagedWorker) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "OMP_NUM_THREADS": "1",
         ENV_DATA: str(settings.DATA_DIR),
-        ENV_PROCESS: f"{worker.run.slug}/{worker.name}",
+        ENV_PROCESS: process_mark(worker),
     }
 
 

@@ -1,5 +1,11 @@
-"""Processes of this installation: alive or not, and how they are ended with all they started."""
+"""Processes of this installation: alive or not, and how they are ended with all they started.
 
+A process is known by its pid and its start time together, because pids are used again. What it
+started in turn (forks, p2pd, helpers with sessions of their own) is known by the mark that all
+of them inherit in their environment: neither parent nor session nor group survives a kill -9.
+"""
+
+import contextlib
 import os
 import signal
 import time
@@ -11,6 +17,7 @@ from django.conf import settings
 from training.protocol.names import ENV_DATA, ENV_PROCESS
 
 TERM_SECONDS = 15.0
+KILL_SECONDS = 5.0
 _START_SLACK_SECONDS = 1.0
 _POLL_SECONDS = 0.1
 
@@ -29,70 +36,70 @@ def is_alive(pid: int | None, started_at: float | None) -> bool:
         return False
     try:
         process = psutil.Process(pid)
-        same = abs(process.create_time() - started_at) <= _START_SLACK_SECONDS
-        return same and process.status() != psutil.STATUS_ZOMBIE
+        is_same = abs(process.create_time() - started_at) <= _START_SLACK_SECONDS
+        return is_same and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 
 
-def session_members(leader: int) -> list[psutil.Process]:
-    """Return the processes of a session; forks stay in it even when their parent is gone."""
-    members = []
-    for process in psutil.process_iter():
-        try:
-            if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
-                members.append(process)
-        except (OSError, psutil.Error):
-            continue
-    return members
+def marked_processes(name: str = "") -> list[psutil.Process]:
+    """Return the live processes that bear this installation's mark.
 
-
-def marked_processes(prefix: str = "") -> list[psutil.Process]:
-    """Return the processes that this installation started, by the marks in their environment."""
+    Args:
+        name: only those of this program or managed worker; empty: all.
+    """
     found = []
     for process in psutil.process_iter():
-        try:
+        with contextlib.suppress(OSError, psutil.Error):
             environment = process.environ()
-            is_ours = environment.get(ENV_DATA) == str(settings.DATA_DIR)
-            name = environment.get(ENV_PROCESS, "")
-            if is_ours and name and name.startswith(prefix) and process.pid != os.getpid():
-                if process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
-        except (OSError, psutil.Error):
-            continue
+            mark = environment.get(ENV_PROCESS, "")
+            is_ours = bool(mark) and environment.get(ENV_DATA) == str(settings.DATA_DIR)
+            is_meant = mark == name if name else process.pid != os.getpid()
+            if is_ours and is_meant and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
     return found
 
 
+def marked_leader(name: str) -> psutil.Process | None:
+    """Return the process that a launch made, the oldest of its kind; None when there is none."""
+    leaders = [p for p in marked_processes(name) if p.pid == os.getsid(p.pid) and _is_training(p)]
+    return min(leaders, key=lambda process: process.create_time(), default=None)
+
+
 def terminate(pid: int | None, started_at: float | None) -> None:
-    """Ask a session's leader to leave. Only the leader: its helpers end with it."""
+    """Ask a process to leave. Only the process itself: its helpers end with it."""
     if pid is not None and is_alive(pid, started_at):
-        _signal([pid], signal.SIGTERM)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
 
 
-def session_end(pid: int | None, started_at: float | None, wait_seconds: float) -> bool:
-    """Wait for a leader that was asked to leave, then kill what remains of its session.
-
-    Returns:
-        Whether it left by itself.
-    """
-    left = wait_until(lambda: not is_alive(pid, started_at), wait_seconds)
-    if pid is not None:
-        _reap(pid)
-        # The session id is the leader's pid: nobody else's while any member lives.
-        members = session_members(pid)
-        if left and members:
-            wait_until(lambda: not session_members(pid), 2.0)
-            members = session_members(pid)
-        _signal([m.pid for m in members], signal.SIGKILL)
-        wait_until(lambda: not session_members(pid), 5.0)
-    return left
+def remains_kill(name: str) -> int:
+    """Kill all that bears a mark and wait until it is gone; returns how many there were."""
+    killed = 0
+    for _ in range(3):  # what a dying process forked in between
+        remains = marked_processes(name)
+        if not remains:
+            break
+        killed += processes_kill(remains)
+        wait_until(lambda: not marked_processes(name), KILL_SECONDS)
+    return killed
 
 
 def processes_kill(processes: Iterable[psutil.Process]) -> int:
     """Kill processes; returns how many there were."""
-    pids = [process.pid for process in processes]
-    _signal(pids, signal.SIGKILL)
-    return len(pids)
+    count = 0
+    for process in processes:
+        count += 1
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    return count
+
+
+def child_reap(pid: int | None) -> None:
+    """Collect a child of this very process, or it stays as a zombie."""
+    if pid is not None:
+        with contextlib.suppress(OSError):
+            os.waitpid(pid, os.WNOHANG)
 
 
 def wait_until(check: Callable[[], bool], seconds: float) -> bool:
@@ -105,17 +112,5 @@ def wait_until(check: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-def _signal(pids: Iterable[int], number: signal.Signals) -> None:
-    for pid in pids:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            continue
-
-
-def _reap(pid: int) -> None:
-    """Collect a child of this very process, or it stays as a zombie."""
-    try:
-        os.waitpid(pid, os.WNOHANG)
-    except (ChildProcessError, OSError):
-        return
+def _is_training(process: psutil.Process) -> bool:
+    return "training" in process.cmdline()

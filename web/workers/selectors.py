@@ -12,9 +12,11 @@ from web.runs.models import Run
 from web.workers.decide import Facts
 from web.workers.launcher import log_path, status_file
 from web.workers.models import ManagedWorker
-from web.workers.processes import is_alive
+from web.workers.processes import TERM_SECONDS, is_alive
 
 SEEN_SECONDS = 60.0
+COORDINATOR_SECONDS = 30.0
+"""A coordinator that leaves saves a last checkpoint and reports what it knows."""
 _LOG_BYTES = 200_000
 _RUNS_THAT_TRAIN = (RunState.OPEN, RunState.PAUSED, RunState.FINISHING)
 
@@ -45,17 +47,25 @@ def managed_worker_log_tail(worker: ManagedWorker, lines: int = 40) -> list[str]
     return list(deque(text.splitlines(), maxlen=lines))
 
 
+def stop_seconds(worker: ManagedWorker) -> float:
+    """Return how long a process of this kind may take to leave."""
+    is_coordinator = worker.kind == ManagedWorker.Kind.COORDINATOR
+    return COORDINATOR_SECONDS if is_coordinator else TERM_SECONDS
+
+
 def worker_facts(worker: ManagedWorker, now: datetime) -> Facts:
     """Return everything that the decision about a managed worker needs."""
     return Facts(
         is_wanted=worker.desired == ManagedWorker.Desired.RUNNING
         and worker.run.state in _RUNS_THAT_TRAIN,
         state=WorkerState(worker.state),
+        has_process=worker.pid is not None,
         is_alive=is_alive(worker.pid, worker.process_started_at),
         may_start=worker.kind == ManagedWorker.Kind.COORDINATOR or _is_coordinated(worker.run, now),
         is_due=worker.start_after is None or worker.start_after <= now,
         num_restarts=worker.num_restarts,
         seconds_in_state=(now - worker.state_changed_at).total_seconds(),
+        stop_seconds=stop_seconds(worker),
         heartbeat_age=_heartbeat_age(worker, now),
         is_seen_in_swarm=_is_seen(worker, now),
     )
@@ -66,10 +76,13 @@ def _is_coordinated(run: Run, now: datetime) -> bool:
     swarm = RunSwarm.objects.filter(run=run).first()
     if swarm is None or swarm.received_at is None:
         return False
+    if now - swarm.received_at > timedelta(seconds=SEEN_SECONDS):
+        return False
     coordinator = run.managed_workers.filter(kind=ManagedWorker.Kind.COORDINATOR).first()
-    since = coordinator.process_started_at if coordinator else None
-    is_fresh = now - swarm.received_at < timedelta(seconds=SEEN_SECONDS)
-    return is_fresh and (since is None or swarm.received_at.timestamp() >= since)
+    if coordinator is None:
+        return True  # one that somebody else runs
+    since = coordinator.process_started_at
+    return since is not None and swarm.received_at.timestamp() >= since
 
 
 def _heartbeat_age(worker: ManagedWorker, now: datetime) -> float | None:
