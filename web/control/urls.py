@@ -1,5 +1,22 @@
-"""Addresses of control."""
+"""Addresses of the organiser's desk, under /control/."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from web.control import people, runs, workers
+
+app_name = "control"
+urlpatterns = [
+    path("", runs.runs_page, name="runs"),
+    path("runs/<slug:slug>/", runs.run_page, name="run"),
+    path("runs/<slug:slug>/moves/<slug:event>/", runs.run_move, name="move"),
+    path("runs/<slug:slug>/workers/", workers.workers_fragment, name="workers"),
+    path("runs/<slug:slug>/workers/launch/", workers.workers_launch, name="workers_launch"),
+    path("runs/<slug:slug>/workers/<str:name>/", workers.worker_page, name="worker"),
+    path("runs/<slug:slug>/workers/<str:name>/now/", workers.worker_fragment, name="worker_now"),
+    path("runs/<slug:slug>/workers/<str:name>/start/", workers.worker_start, name="worker_start"),
+    path("runs/<slug:slug>/workers/<str:name>/stop/", workers.worker_stop, name="worker_stop"),
+    path("people/", people.people_page, name="people"),
+    path("people/<str:username>/ban/", people.person_ban, name="person_ban"),
+    path("people/<str:username>/unban/", people.person_unban, name="person_unban"),
+    path("audit/", people.audit_page, name="audit"),
+]
