@@ -32,7 +32,7 @@ def people_page(request: DeskRequest) -> HttpResponse:
 def person_ban(request: DeskRequest, username: str) -> HttpResponse:
     """Say what a suspension does; then suspend."""
     person = person_get(username)
-    form = BanForm(request.POST or None)
+    form = BanForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         user_ban(request.user, person, form.cleaned_data["reason"])
         messages.success(request, f"{person.username} is suspended.")

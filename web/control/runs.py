@@ -42,7 +42,7 @@ def run_move(request: DeskRequest, run: Run, event: str) -> HttpResponse:
     """Say what a move will do; then do it."""
     state = RunState(run.state)
     move = move_named(event, state)
-    form = MoveForm(request.POST or None)
+    form = MoveForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         run_transition(request.user, run, event, form.cleaned_data["reason"])
         messages.success(request, f"{run.title} was {run.state_reason}.")
