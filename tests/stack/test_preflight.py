@@ -12,10 +12,21 @@ from pathlib import Path
 import pytest
 
 from web.project.stack import preflight as module
-from web.project.stack.preflight import PreflightError, folder_locked, preflight, python_check
+from web.project.stack.preflight import (
+    PreflightError,
+    folder_locked,
+    machine_check,
+    port_check,
+    python_check,
+)
 
 ROOT = Path(__file__).parents[2]
 Usage = namedtuple("Usage", "total used free")
+
+
+def preflight(*, data: Path, bind: str, port: int) -> None:
+    machine_check(data)
+    port_check(bind, port)
 
 
 def free_port() -> int:

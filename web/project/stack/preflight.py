@@ -17,8 +17,8 @@ class PreflightError(Exception):
     """The site cannot start here; the text says why and what to do."""
 
 
-def preflight(*, data: Path, bind: str, port: int) -> None:
-    """Check Python, folder, disk and port.
+def machine_check(data: Path) -> None:
+    """Check Python, folder and disk.
 
     Raises:
         PreflightError: with one clear sentence.
@@ -26,7 +26,6 @@ def preflight(*, data: Path, bind: str, port: int) -> None:
     python_check()
     folder_check(data)
     disk_check(data)
-    port_check(bind, port)
 
 
 def python_check(version: tuple[int, int] = sys.version_info[:2]) -> None:

@@ -2,8 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import httpx
 from django.conf import settings
@@ -11,6 +11,7 @@ from django.db import DatabaseError
 
 from training.protocol.states import WorkerState
 from web.monitoring.selectors import live_state
+from web.project.stack.terminal import Terminal
 from web.runs.models import Run
 from web.workers.launcher import status_file
 from web.workers.models import ManagedWorker
@@ -31,10 +32,9 @@ _WORDS = {
 class Progress:
     """Compares what is with what was last told, and tells the difference once."""
 
-    tell: Callable[[str], None]
+    terminal: Terminal
     _told: dict[str, str] = field(default_factory=dict)
     _epochs: dict[str, int] = field(default_factory=dict)
-    _problem_at: float = 0.0
 
     def look(self) -> None:
         """Look once; a database that is busy is looked at next time."""
@@ -55,13 +55,16 @@ class Progress:
 
     def _run(self, run: Run) -> None:
         state = live_state(run)
+        if state.get("as_of") is None:
+            return
         epoch = int(state.get("epoch") or 0)
-        if state.get("as_of") is None or epoch == self._epochs.get(run.slug, 0):
+        self.terminal.status(_now(run.slug, epoch, state))
+        if epoch == self._epochs.get(run.slug, 0):
             return
         self._epochs[run.slug] = epoch
         loss = state.get("loss")
         shown = f"loss {loss:.3f}" if loss is not None else "no loss yet"
-        self.tell(
+        self.terminal.tell(
             f"{run.slug}: epoch {epoch} · {shown} · {state['samples_per_second']:.0f} samples/s · "
             f"{state['num_peers']} peers"
         )
@@ -69,12 +72,20 @@ class Progress:
     def _once(self, name: str, text: str) -> None:
         if text and self._told.get(name) != text and not self._is_flicker(name, text):
             self._told[name] = text
-            self.tell(f"{name}: {text}")
+            self.terminal.tell(f"{name}: {text}")
 
     def _is_flicker(self, name: str, text: str) -> bool:
         """Training and averaging alternate for ever: the epoch lines tell that better."""
         steady = {"training", "averaging", "waiting for peers"}
         return text in steady and self._told.get(name) in steady
+
+
+def _now(slug: str, epoch: int, state: dict[str, Any]) -> str:
+    return (
+        f"{slug}, epoch {epoch + 1}: {state['samples_accumulated']:,} of "
+        f"{state['target_batch_size']:,} samples · {state['samples_per_second']:.0f} samples/s · "
+        f"{state['num_peers']} peers"
+    )
 
 
 def _phase(worker: ManagedWorker) -> str:

@@ -1,17 +1,26 @@
 """The site's own processes, kept by supervisord: restarted when they die, stopped in order."""
 
+import contextlib
+import hashlib
 import os
 import signal
 import subprocess
 import sys
-import time
+import tempfile
+import xmlrpc.client
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
+from typing import Any
+
+from supervisor.xmlrpc import SupervisorTransport
 
 from training.protocol.names import ENV_PROCESS
 
 STOP_SECONDS = 40.0
+_SOCKET_PATH_BYTES = 90
+"""A socket's path is limited to about 100 bytes, a data folder's is not."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,13 @@ pidfile={run}/supervisord.pid
 childlogdir={logs}
 loglevel=info
 silent=true
+
+[unix_http_server]
+file={socket}
+chmod=0700
+
+[rpcinterface:supervisor]
+supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 """
 
 PROGRAM = """
@@ -65,25 +81,33 @@ class Supervisor:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self, programs: Sequence[Program], environment: Mapping[str, str]) -> None:
+        """Start supervisord, which starts the programs in the order of their priorities."""
         config = self._run / "supervisord.conf"
         config.write_text(self._text(programs))
-        command = [sys.executable, "-m", "supervisor.supervisord", "-c", str(config)]
-        self._process = subprocess.Popen(
-            command,
-            env=dict(environment) | {ENV_PROCESS: "supervisord"},
-            cwd=self._directory,
-            stdin=subprocess.DEVNULL,
-            stdout=(self._logs / "supervisord.out").open("ab"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        self._socket().parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with (self._logs / "supervisord.out").open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "supervisor.supervisord", "-c", str(config)],
+                env=dict(environment) | {ENV_PROCESS: "supervisord"},
+                cwd=self._directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
     def program_stop(self, name: str) -> None:
-        """Stop one program for good (used before managed workers are stopped)."""
-        self._control("stop", name)
+        """Stop one program for good and wait for its end."""
+        with _faults_ignored():  # one that is stopped already is well
+            self._remote().stopProcess(name, True)
+
+    def shut_down(self) -> None:
+        """Tell a supervisord that an earlier start left behind to stop all programs and end."""
+        with _faults_ignored():
+            self._remote().shutdown()
 
     def stop(self) -> None:
         """Stop all programs in order and wait."""
@@ -96,24 +120,13 @@ class Supervisor:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def _control(self, *words: str) -> None:
-        command = [sys.executable, "-m", "supervisor.supervisorctl"]
-        subprocess.run(
-            [*command, "-c", str(self._run / "supervisord.conf"), *words],
-            capture_output=True,
-            timeout=STOP_SECONDS,
-            check=False,
-        )
+    def _remote(self) -> Any:
+        transport = SupervisorTransport(None, None, f"unix://{self._socket()}")
+        # The host is not looked at: the transport speaks over the socket.
+        return xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport).supervisor
 
     def _text(self, programs: Sequence[Program]) -> str:
-        socket = self._socket()
-        parts = [
-            HEAD.format(logs=self._logs, run=self._run),
-            f"\n[unix_http_server]\nfile={socket}\nchmod=0700\n"
-            f"\n[supervisorctl]\nserverurl=unix://{socket}\n"
-            "\n[rpcinterface:supervisor]\nsupervisor.rpcinterface_factory = "
-            "supervisor.rpcinterface:make_main_rpcinterface\n",
-        ]
+        parts = [HEAD.format(logs=self._logs, run=self._run, socket=self._socket())]
         for program in programs:
             marks = {ENV_PROCESS: program.name} | dict(program.environment)
             parts.append(
@@ -130,11 +143,15 @@ class Supervisor:
         return "".join(parts).replace("%", "%%")
 
     def _socket(self) -> Path:
-        """A socket's path is limited to about 100 bytes, a data folder's is not."""
         path = self._run / "supervisor.sock"
-        if len(str(path)) < 90:
+        if len(os.fsencode(path)) < _SOCKET_PATH_BYTES:
             return path
-        return Path("/tmp") / f"beeyard-{os.getuid()}-{os.getpid()}-{int(time.time())}.sock"  # noqa: S108
+        name = hashlib.sha256(os.fsencode(self._run)).hexdigest()[:16]
+        return Path(tempfile.gettempdir()) / f"beeyard-{os.getuid()}-{name}" / "supervisor.sock"
+
+
+def _faults_ignored() -> contextlib.suppress:
+    return contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error)
 
 
 def _quoted(text: str) -> str:

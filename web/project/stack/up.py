@@ -16,152 +16,120 @@ from django.core.management import call_command
 from django.db import connections
 
 from training.protocol.names import ENV_DATA, ENV_PROCESS
-from web.project.stack.preflight import PreflightError, folder_locked, preflight
+from web.project.env import env_text
+from web.project.stack.preflight import PreflightError, folder_locked, machine_check, port_check
 from web.project.stack.programs import programs
 from web.project.stack.progress import Progress, site_answers
 from web.project.stack.redis_server import EmbeddedRedis, embedded_redis
+from web.project.stack.stop import Interrupted, crash_clean_up, stop_in_order
 from web.project.stack.supervise import Supervisor
+from web.project.stack.terminal import Terminal
 from web.project.stack.wheel import wheel_build
 from web.workers.demo import organiser_ensure
-from web.workers.processes import marked_processes, processes_kill, wait_until
-from web.workers.services import workers_stop_all
 
 LOOK_SECONDS = 1.0
-_SWEEP_SECONDS = 5.0
+_WHEEL_AFTER_SECONDS = 45.0
+"""The first epoch has the processors first."""
+_FOLDERS = ("run", "logs", "keys", "dist")
 
 
-class Interrupted(Exception):
-    """The user pressed Ctrl-C, or the system asked to stop."""
-
-
-def up(tell: Callable[[str], None]) -> int:
+def up(terminal: Terminal) -> int:
     """Run the site until it is interrupted; returns the exit code."""
     data = Path(settings.DATA_DIR)
     logging.getLogger().setLevel(logging.WARNING)  # this terminal shows progress, not a log
+    supervisor = Supervisor(
+        run=data / "run", logs=Path(settings.LOGS_DIR), directory=Path(settings.BASE_DIR)
+    )
+    _signals_take()
     try:
-        tell("Pre-flight. Nothing is changed yet.")
-        preflight(data=data, bind=settings.BIND, port=settings.PORT)
+        terminal.tell("Pre-flight. Nothing is changed yet.")
+        machine_check(data)
         with folder_locked(data):
-            return _run(data, tell)
+            crash_clean_up(supervisor, terminal)
+            port_check(settings.BIND, settings.PORT)
+            return _run(data, supervisor, terminal)
     except (PreflightError, RuntimeError) as error:
-        tell(f"Cannot start: {error}")
+        terminal.tell(f"Cannot start: {error}")
         return 1
     except Interrupted:
         return 0
 
 
-def _run(data: Path, tell: Callable[[str], None]) -> int:
-    _clean_up_after_a_crash(tell)
-    for name in ("run", "logs", "keys", "dist"):
+def _run(data: Path, supervisor: Supervisor, terminal: Terminal) -> int:
+    for name in _FOLDERS:
         (data / name).mkdir(exist_ok=True, mode=0o700)
-    _signals_take()
-    redis = None if os.environ.get("REDIS_URL") else embedded_redis(data / "run")
-    supervisor = Supervisor(
-        run=data / "run", logs=Path(settings.LOGS_DIR), directory=Path(settings.BASE_DIR)
-    )
+    redis = None if env_text("REDIS_URL") else embedded_redis(data / "run")
     code = 0
     try:
-        _prepare(tell)
+        _prepare()
         environment = _environment(redis)
         supervisor.start(programs(redis), environment)
-        _come_up(environment, tell)
-        _watch(supervisor, tell)
-        tell("The supervisor has ended: see the logs in the data folder.")
+        if settings.DEMO:
+            # Beside the site's start: training a tokenizer takes longer than that.
+            _thread(_seed, environment, terminal)
+        _come_up(terminal)
+        _thread(_wheel, terminal)
+        _watch(supervisor, terminal)
+        terminal.tell("The supervisor has ended: see the logs in the data folder.")
         code = 1
     except Interrupted:
-        tell("Stopping. The coordinator saves a last checkpoint; Ctrl-C again stops at once.")
+        terminal.tell("Stopping; the coordinator saves a last checkpoint. Ctrl-C again: at once.")
     finally:
-        remaining = _stop(supervisor, tell)
+        remaining = stop_in_order(supervisor, terminal)
     return code or (1 if remaining else 0)
 
 
-def _prepare(tell: Callable[[str], None]) -> None:
+def _prepare() -> None:
     call_command("migrate", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
     organiser_ensure()
     connections.close_all()
 
 
-def _come_up(environment: dict[str, str], tell: Callable[[str], None]) -> None:
+def _come_up(terminal: Terminal) -> None:
     if not site_answers():
         raise RuntimeError(f"the site does not answer; see {settings.LOGS_DIR}/web.log")
     organiser = organiser_ensure()
-    tell(f"The site is at {settings.PUBLIC_URL}")
-    tell(
+    terminal.tell(f"The site is at {settings.PUBLIC_URL}")
+    terminal.tell(
         f"Organiser: {organiser['username']}  password: {organiser['password']}  "
         f"(kept in {settings.DATA_DIR}/organiser.json)"
     )
-    if settings.DEMO:
-        _seed(environment, tell)
-    threading.Thread(target=_wheel, args=(tell,), name="wheel", daemon=True).start()
+    if settings.BIND in ("", "0.0.0.0", "::") and not env_text("BEEYARD_PUBLIC_URL"):  # noqa: S104
+        terminal.tell("For other machines, set BEEYARD_PUBLIC_URL to the address they use.")
 
 
-def _seed(environment: dict[str, str], tell: Callable[[str], None]) -> None:
+def _seed(environment: dict[str, str], terminal: Terminal) -> None:
     """Make the demo in a process of its own: it reaches Redis and Celery as the site does."""
-    command = [sys.executable, "manage.py", "seed_demo"]
     with subprocess.Popen(
-        command,
+        [sys.executable, "manage.py", "seed_demo"],
         cwd=settings.BASE_DIR,
         env=environment | {ENV_PROCESS: "seed"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     ) as process:
         for line in process.stdout or ():
-            tell(line.rstrip())
-        problem = process.stderr.read() if process.stderr else ""
-    if process.returncode:
-        raise RuntimeError(f"the demo run could not be made: {problem.strip()[-600:]}")
+            terminal.tell(line.rstrip())
+        problem = process.stderr.read().strip() if process.stderr else ""
+    if process.returncode > 0:
+        last = problem.splitlines()[-1] if problem else "no reason given"
+        terminal.tell(f"The demo run could not be made: {last}")
 
 
-def _wheel(tell: Callable[[str], None]) -> None:
-    time.sleep(45)  # the first epoch has the processors first
+def _wheel(terminal: Terminal) -> None:
+    time.sleep(_WHEEL_AFTER_SECONDS)
     if not wheel_build():
-        tell("The volunteers' package could not be built: see dist/build.log in the data folder.")
+        terminal.tell("The volunteers' package could not be built: see dist/build.log.")
 
 
-def _watch(supervisor: Supervisor, tell: Callable[[str], None]) -> None:
-    progress = Progress(tell)
+def _watch(supervisor: Supervisor, terminal: Terminal) -> None:
+    progress = Progress(terminal)
     while supervisor.is_running():
         progress.look()
         connections.close_all()
         time.sleep(LOOK_SECONDS)
-
-
-def _stop(supervisor: Supervisor, tell: Callable[[str], None]) -> int:
-    """Stop in order; a second interruption skips to the kill. Returns what could not be ended."""
-    try:
-        supervisor.program_stop("beat")
-        supervisor.program_stop("celery")
-        workers_stop_all()
-        supervisor.stop()
-    except Interrupted:
-        tell("Stopping at once.")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    remaining = _sweep()
-    tell(f"{remaining} processes could not be ended." if remaining else "Stopped.")
-    return remaining
-
-
-def _sweep() -> int:
-    """End what is left of this installation; returns what is left after that."""
-    if marked_processes():
-        wait_until(lambda: not marked_processes(), 1.0)
-        processes_kill(marked_processes("supervisord"))  # first: it would restart the others
-        processes_kill(marked_processes())
-        wait_until(lambda: not marked_processes(), _SWEEP_SECONDS)
-    return len(marked_processes())
-
-
-def _clean_up_after_a_crash(tell: Callable[[str], None]) -> None:
-    left = len(marked_processes())
-    if left:
-        tell(f"Ending {left} processes that an earlier crash left behind.")
-        if _sweep():
-            raise PreflightError(
-                "Processes of an earlier start cannot be ended: reboot, or ask its owner."
-            )
 
 
 def _environment(redis: EmbeddedRedis | None) -> dict[str, str]:
@@ -174,6 +142,10 @@ def _environment(redis: EmbeddedRedis | None) -> dict[str, str]:
     if redis:
         environment["REDIS_URL"] = redis.url
     return environment
+
+
+def _thread(target: Callable[..., None], *arguments: object) -> None:
+    threading.Thread(target=target, args=arguments, name=target.__name__, daemon=True).start()
 
 
 def _signals_take() -> None:

@@ -19,10 +19,9 @@ class Command(BaseCommand):
         parser.add_argument("--no-demo", action="store_true")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        from web.project.stack.terminal import terminal_open
         from web.project.stack.up import up  # loads models
 
-        sys.exit(up(self._tell))
-
-    def _tell(self, text: str) -> None:
-        self.stdout.write(text)
-        self.stdout.flush()
+        with terminal_open() as terminal:
+            code = up(terminal)
+        sys.exit(code)
