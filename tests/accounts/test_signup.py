@@ -56,8 +56,13 @@ def test_logging_out_by_a_link_of_another_site_does_nothing(client: Client, bob:
 @pytest.mark.django_db
 @pytest.mark.parametrize(
     "username",
-    "admin Adm1n site be-eyard beeyard service-x trainer_1 a bob@x -bob me alyce".split()
-    + ["x" * 31, "bob smith", "b\u043eb", "a\u0301bc"],
+    [
+        *"admin Adm1n site be-eyard beeyard service-x trainer_1 a bob@x -bob me alyce".split(),  # noqa: SIM905
+        "x" * 31,
+        "bob smith",
+        "b\u043eb",
+        "a\u0301bc",
+    ],
 )
 def test_names_of_the_site_and_misleading_ones_are_refused(client: Client, username: str) -> None:
     user_make("alyce", is_staff=True)

@@ -244,3 +244,11 @@ def test_the_identity_provider_publishes_its_key_and_our_address() -> None:
     keys = Client().get("/.well-known/jwks.json").json()["keys"]
     assert [key["kty"] for key in keys] == ["RSA"]
     assert settings.OIDC_KEY_FILE.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.redis
+def test_codes_are_shared_through_redis(bob: User, settings: Any, redis_server: str) -> None:
+    backend = "django.core.cache.backends.redis.RedisCache"
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": redis_server}}
+    assert call(log_in(bob))[0] == 200
+    cache.clear()

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections
 from django.test import AsyncClient, Client
 
 from training.protocol.keys import key_load
@@ -78,6 +80,7 @@ def test_a_download_goes_on_where_it_stopped(
 async def test_a_file_is_streamed_under_asgi(async_client: AsyncClient) -> None:
     response: Any = await async_client.get(PATH)
     assert b"".join([chunk async for chunk in response.streaming_content]) == DATA
+    await sync_to_async(connections.close_all)()  # the one of the thread that ran the view
 
 
 @pytest.mark.parametrize("name", ["0" * 64, "abc", "..%2f..%2fsecret_key", "A" * 64])

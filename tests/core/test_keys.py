@@ -2,10 +2,12 @@
 
 import threading
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 
 from training.client.trust import Trust, trust_extend
 from training.protocol.claims import Revocations
@@ -13,6 +15,7 @@ from training.protocol.envelope import EnvelopeError, verify
 from training.protocol.keys import key_load
 from training.protocol.names import TYP_CONFIG, TYP_REVOCATIONS
 from web.core.keys import jwks, site_key, site_key_rotate, site_keys_public, site_sign
+from web.core.models import AuditEntry
 from web.core.secretfiles import secret_file_keep, secret_file_write
 
 HOUR = timedelta(hours=1)
@@ -90,3 +93,13 @@ def test_a_file_that_exists_is_not_written_again(tmp_path: Path) -> None:
     secret_file_write(path, "third")
     assert path.read_text() == "third"
     assert [p.name for p in path.parent.iterdir()] == ["secret"]
+
+
+@pytest.mark.django_db
+def test_the_command_rotates_the_key_and_writes_it_down() -> None:
+    before = site_key().thumbprint()
+    out = StringIO()
+    call_command("rotate_site_key", stdout=out)
+    assert site_key().thumbprint() != before
+    assert site_key().thumbprint() in out.getvalue()
+    assert AuditEntry.objects.get().code == "site.key.rotated"
