@@ -7,7 +7,7 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from tests.factories import bearer, device_make, token_make
@@ -124,6 +124,15 @@ def test_the_ledger_in_three_formats(client: Client, swarm: Swarm) -> None:
     assert client.get(API + "runs/demo/contributions/?format=xml").status_code == 422
     assert get(client, "runs/demo/contributions/", user="alice")["items"] == []
     assert client.get(API + "runs/demo/contributions/?user=nobody").status_code == 404
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_exports_are_sent_piece_by_piece_also_to_async_servers(
+    async_client: AsyncClient, swarm: Swarm
+) -> None:
+    answer: Any = await async_client.get(API + "runs/demo/contributions/?format=ndjson")
+    pieces = [piece async for piece in answer.streaming_content]
+    assert len(b"".join(pieces).splitlines()) == 2
 
 
 def test_a_cell_that_a_spreadsheet_would_run_is_disarmed(client: Client, swarm: Swarm) -> None:

@@ -1,14 +1,26 @@
 """Joining: both keys are proved, and account, device and peer are bound."""
 
+import base64
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
 from django.utils import timezone
 from joserfc.jwk import OKPKey
+from pytest_django import Settings
 
 from tests.factories import token_make, user_make
-from tests.factories_runs import config_publish, draft_make, join_request, run_make, swarm_key
+from tests.factories_runs import (
+    config_publish,
+    draft_make,
+    join_request,
+    run_make,
+    swarm_key,
+    swarm_key_der,
+)
+from tests.servers import port_free
 from training.protocol.api import JoinResponse
 from training.protocol.claims import PeerPass
 from training.protocol.config import RunConfig
@@ -197,6 +209,31 @@ def test_a_proof_that_does_not_fit_is_refused(
     assert refused(run, bob, **changes).code == code
     assert not Peer.objects.exists()
     assert not Device.objects.exists()
+
+
+def test_a_swarm_key_that_is_too_small_or_written_another_way_is_refused(
+    run: Run, bob: User
+) -> None:
+    pkcs1 = (
+        swarm_key()
+        .public_key()
+        .public_bytes(serialization.Encoding.DER, serialization.PublicFormat.PKCS1)
+    )
+    small = rsa.generate_private_key(public_exponent=65537, key_size=1024)  # noqa: S505
+    for der in (pkcs1, swarm_key_der(small)):
+        error = refused(run, bob, swarm_public_key=base64.b64encode(der).decode())
+        assert (error.code, "swarm_public_key" in error.detail) == (ErrorCode.BODY_INVALID, True)
+
+
+def test_joining_waits_while_uses_of_challenges_cannot_be_written_down(
+    run: Run, bob: User, settings: Settings
+) -> None:
+    away = f"redis://127.0.0.1:{port_free()}/0"
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": away}
+    }
+    assert refused(run, bob).code == ErrorCode.SERVICE_UNAVAILABLE
+    del settings.CACHES
 
 
 def test_a_proof_signed_by_another_key_than_it_names_is_refused(run: Run, bob: User) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 Value = float | int | None
-Columns = dict[str, list[Value]]
+Columns = dict[str, list[Any]]
+"""Values by metric; the axis's are numbers, the others may be None."""
 
 
 @dataclass(frozen=True)
