@@ -46,7 +46,7 @@ def test_every_field_of_a_report_is_in_the_reference(model: type[PeerMetrics]) -
 
 
 def test_every_command_is_in_the_reference() -> None:
-    from training.cli import parser_build
+    from training.cli.arguments import parser_build
 
     page = (REFERENCE / "commands.md").read_text()
     actions = [a for a in parser_build()._actions if a.choices]
