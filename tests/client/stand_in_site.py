@@ -202,6 +202,7 @@ class StandInSite:
             if call.token not in self.joins:
                 return problem(ErrorCode.NOT_JOINED)
             body = {"pass": self._pass(self.joins[call.token]), "commands": self.commands}
+            body["bootstrap_peers"] = self.bootstrap_peers
             return Answer(body=body | {"config_version": self.config.version})
         if what == "receipts/":
             items = [self._receipt(receipt) for receipt in self.receipts]
