@@ -29,6 +29,14 @@ function colour(/** @type {string} */ token) {
   return value;
 }
 
+/** @param {number} value seconds since 1970 @param {number} step seconds between two labels */
+function timeLabel(value, step) {
+  const at = new Date(value * 1000);
+  if (step >= 86400) return at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
+  const clock = at.toLocaleTimeString("en-GB", step < 60 ? {} : { hour: "2-digit", minute: "2-digit" });
+  return clock === "00:00" ? at.toLocaleDateString(undefined, { day: "numeric", month: "short" }) : clock;
+}
+
 /** @param {"loss"|"rate"} kind */
 function options(kind) {
   const [text, grid, honey, blue] = ["--muted", "--line", "--honey-strong", "--peer-1"].map(colour);
@@ -36,10 +44,11 @@ function options(kind) {
   const axis = { stroke: text, font, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
   const xValue = (/** @type {any} */ _plot, /** @type {number|null} */ value) =>
     value == null ? "–" : view.x === "time" ? new Date(value * 1000).toLocaleString() : short(value);
-  const xAxis = { ...axis, ...(view.x === "time" ? {} : { values: (/** @type {any} */ _u, /** @type {number[]} */ all) => all.map(short) }) };
+  const xAxis = { ...axis, values: (/** @type {any} */ _u, /** @type {number[]} */ all, /** @type {number} */ _i, /** @type {number} */ _s, /** @type {number} */ step) =>
+    all.map((value) => (view.x === "time" ? timeLabel(value, step) : short(value))) };
   const line = (/** @type {string} */ label, /** @type {string} */ stroke, /** @type {any} */ value, scale = "y") => ({
     label, stroke, width: 2, scale, spanGaps: true, points: { show: false },
-    value: (/** @type {any} */ _u, /** @type {number|null} */ v) => value(v),
+    value: (/** @type {any} */ _u, /** @type {number|null} */ v) => (v == null ? "–" : value(v)),
   });
   const isLog = kind === "loss" && view.scale === "log";
   const y = { ...axis, size: 56, values: (/** @type {any} */ _u, /** @type {number[]} */ all) => all.map((v) => (v == null ? "" : short(v))) };
@@ -79,6 +88,7 @@ function build() {
   for (const kind of /** @type {("loss"|"rate")[]} */ (["loss", "rate"])) {
     const box = section.querySelector(`[data-chart="${kind}"]`);
     if (!box) continue;
+    for (const hidden of section.querySelectorAll("[hidden].chart, [hidden].chart-second")) hidden.removeAttribute("hidden");
     box.replaceChildren();
     plots[kind] = new uPlot(options(kind), rows(kind), box);
     plots[kind].over.addEventListener("dblclick", unzoom);

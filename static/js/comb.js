@@ -63,11 +63,13 @@ function legendShow(legend, shares) {
   const items = shares.slice(0, LEGEND_ROWS).map((share) => {
     const item = document.createElement("li");
     const mark = document.createElement("i");
+    const name = document.createElement("b");
     const count = document.createElement("span");
     mark.dataset.slot = share.slot;
     count.className = "muted num";
     count.textContent = number(share.samples);
-    item.append(mark, `${share.name} `, count);
+    name.textContent = share.name;
+    item.append(mark, name, count);
     return item;
   });
   if (shares.length > LEGEND_ROWS) items.push(muted(`and ${shares.length - LEGEND_ROWS} more`));

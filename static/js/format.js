@@ -59,3 +59,12 @@ export function seconds(value) {
   if (value < 172800) return `${Math.floor(value / 3600)} h`;
   return `${Math.floor(value / 86400)} days`;
 }
+
+/**
+ * The evidence of a state without the state's own name, which a chip shows already.
+ * @param {string | null | undefined} reason @returns {string}
+ */
+export function evidence(reason) {
+  const text = (reason || "").replace(/^[a-z][a-z ]{2,24}: /, "");
+  return text.charAt(0).toUpperCase() + text.slice(1);
+}

@@ -1,9 +1,9 @@
 // The list of runs asks for newer numbers now and then; each run's own page is the live one.
-import { loss, number, short } from "./format.js";
+import { evidence, loss, number, short } from "./format.js";
 
 const EVERY_MS = 10000;
 /** @type {Record<string, (value: any) => string>} */
-const FORMATS = { num_peers: number, samples_per_second: short, loss, epoch: number, reason: String };
+const FORMATS = { num_peers: number, samples_per_second: short, loss, epoch: number, reason: evidence };
 
 async function refresh() {
   if (document.hidden) return;

@@ -2,7 +2,7 @@
 import { ageSet, tickAges } from "./ages.js";
 import { combShow } from "./comb.js";
 import { Feed } from "./feed.js";
-import { loss, number, percent, seconds, short } from "./format.js";
+import { evidence, loss, number, percent, seconds, short } from "./format.js";
 import { PeersTable } from "./peers.js";
 import { nextSeconds, samplesNow } from "./state.js";
 
@@ -27,7 +27,7 @@ let ageThen = first.as_of ? Math.max(0, (Date.now() - Date.parse(first.as_of)) /
 const FORMATS = {
   epoch: number, samples_accumulated: number, target_batch_size: number, seq: String,
   samples_per_second: short, loss, run_state: (value) => wording.words[value] || value,
-  state: (value) => wording.words[value] || value,
+  state: (value) => wording.words[value] || value, reason: (value) => evidence(value),
 };
 
 /** @param {string} hook @param {string} text */
@@ -60,7 +60,7 @@ function reachText() {
   const seen = Object.values(state.peers).filter((peer) => peer.role !== "coordinator" && peer.state !== "left");
   const direct = seen.filter((peer) => peer.reach === "direct").length;
   if (!seen.length) return "nobody trains yet";
-  return `${direct} reachable directly`;
+  return `${direct} of ${seen.length} direct`;
 }
 
 function trendText() {
@@ -68,7 +68,7 @@ function trendText() {
   if (!state.first_loss) return "of the last epoch";
   const change = state.loss / state.first_loss - 1;
   const arrow = change < 0 ? "↓" : change > 0 ? "↑" : "→";
-  return `${arrow} ${percent(Math.abs(change))} since the start`;
+  return `${arrow} ${percent(Math.abs(change))} overall`;
 }
 
 /** Numbers that move by themselves between two messages. */
@@ -79,7 +79,7 @@ function moving() {
   const room = isStale ? 0 : STALE_SECONDS;
   textSet("[data-counter]", number(samplesNow(state, isStill ? 0 : elapsed, room)));
   const rest = isStale ? null : nextSeconds(state, elapsed);
-  const text = rest === null ? (state.state === "averaging" && !isStale ? "averaging now" : "") : `averaging in about ${seconds(rest)}`;
+  const text = rest === null ? (state.state === "averaging" && !isStale ? "averaging now" : "") : `averaging in ${seconds(rest)}`;
   textSet("[data-next]", text);
 }
 

@@ -39,6 +39,7 @@ def run_view(
         "state": state,
         "comb": comb(state),
         "peers": peer_rows(state),
+        "reach": reach_text(state),
         "next_seconds": next_seconds(state),
         "is_open": run.state == RunState.OPEN,
         "config": config,
@@ -64,6 +65,17 @@ def peer_rows(state: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
     rows.sort(key=lambda row: (-row["samples_per_second"], row["name"]))
     return rows[:MAX_PEER_ROWS]
+
+
+def reach_text(state: Mapping[str, Any]) -> str:
+    """Return how many of the peers can be reached directly: ``5 of 7 direct``."""
+    seen = [
+        peer
+        for peer in state["peers"].values()
+        if peer["role"] != "coordinator" and peer["state"] != "left"
+    ]
+    direct = sum(peer["reach"] == "direct" for peer in seen)
+    return f"{direct} of {len(seen)} direct" if seen else "nobody trains yet"
 
 
 def next_seconds(state: Mapping[str, Any]) -> float | None:

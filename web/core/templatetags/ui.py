@@ -3,6 +3,7 @@
 static/js/format.js writes the same numbers in the browser; one table of cases tests both.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from web.core.wording import STATE_TONES, STATE_WORDS
 register = template.Library()
 
 _NONE = "\u2013"
+_STATE_PREFIX = re.compile(r"^[a-z][a-z ]{2,24}: ")
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -132,6 +134,13 @@ def state_tone(state: Any) -> str:
     return STATE_TONES.get(str(state), "idle")
 
 
+@register.filter
+def evidence(reason: str) -> str:
+    """Return a state's evidence without the state's name, which a chip shows already."""
+    text = _STATE_PREFIX.sub("", reason)
+    return text[:1].upper() + text[1:]
+
+
 @register.simple_tag
 def icon(name: str) -> SafeString:
     """Return an icon of static/img/icons.svg, hidden from assistive technology."""
@@ -158,7 +167,7 @@ def here(context: template.Context, prefix: str, *, exact: bool = False) -> Safe
     """Return ``aria-current`` when the page's path is or begins with ``prefix``."""
     path = context["request"].path
     is_here = path == prefix if exact else path.startswith(prefix)
-    return format_html(' aria-current="page"') if is_here else ""
+    return SafeString(' aria-current="page"') if is_here else ""
 
 
 @register.filter
@@ -182,11 +191,11 @@ def field_input(field: Any) -> SafeString:
 
 @register.simple_tag
 def trend(loss_now: float | None, loss_first: float | None) -> str:
-    """Return how far a loss has come since the first epoch: ``↓ 23 % since the start``."""
+    """Return how far a loss has come since the first epoch: ``↓ 23 % overall``."""
     if loss_now is None:
         return "after the first epoch"
     if not loss_first:
         return "of the last epoch"
     change = loss_now / loss_first - 1
     arrow = "↓" if change < 0 else "↑" if change > 0 else "→"
-    return f"{arrow} {percent(abs(change))} since the start"
+    return f"{arrow} {percent(abs(change))} overall"

@@ -1,0 +1,98 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { cellSlots, epochShares } from "../../static/js/comb.js";
+import * as format from "../../static/js/format.js";
+import { peerRows } from "../../static/js/peers.js";
+import { chartRows, positive, seriesAppend } from "../../static/js/series.js";
+import { applied, backoff, nextSeconds, patched, samplesNow } from "../../static/js/state.js";
+
+const cases = JSON.parse(readFileSync(new URL("cases.json", import.meta.url), "utf8"));
+const state = {
+  seq: 5, state: "training", epoch: 2, samples_total: 100, samples_accumulated: 10,
+  samples_per_second: 4, target_batch_size: 50, as_of: "2026-01-01T00:00:10Z",
+  peers: { a: { name: "a", samples_per_second: 1, epoch: 2 }, b: { name: "b", samples_per_second: 3, epoch: 1 } },
+};
+
+for (const name of ["number", "short", "loss", "percent", "size", "seconds", "evidence"]) {
+  test(`${name} is written as the table says`, () => {
+    assert.deepEqual(cases[name].map(([value]) => [value, format[name](value)]), cases[name]);
+  });
+}
+
+test("the comb gives each peer its cells", () => {
+  for (const { state: live, shares, runs } of cases.comb) {
+    const found = epochShares(live);
+    assert.deepEqual(found.map((s) => [s.key, s.name, s.samples, s.slot]), shares);
+    const counted = [];
+    for (const slot of cellSlots(found, live.target_batch_size, 108)) {
+      if (counted.length && counted.at(-1)[0] === slot) counted.at(-1)[1] += 1;
+      else counted.push([slot, 1]);
+    }
+    assert.deepEqual(counted, runs);
+  }
+});
+
+test("a patch changes fields, single peers, and removes peers that are null", () => {
+  const next = patched(state, { epoch: 3, loss: null, peers: { a: { epoch: 3 }, b: null, c: { name: "c" } } });
+  assert.equal(next.epoch, 3);
+  assert.equal(next.loss, null);
+  assert.deepEqual(next.peers, { a: { name: "a", samples_per_second: 1, epoch: 3 }, c: { name: "c" } });
+  assert.ok("b" in state.peers, "the old state is left alone");
+});
+
+test("a repeated message is ignored, a patch may stand for several numbers", () => {
+  const patch = { type: "run.patch", seq: 6, patch: { epoch: 3 } };
+  assert.equal(applied(state, patch).state.seq, 6);
+  assert.equal(applied(state, { ...patch, seq: 5 }).changed, false);
+  assert.equal(applied(state, { ...patch, seq: 9 }).state.seq, 9);
+  assert.equal(applied(state, { type: "run.later", seq: 9 }).changed, false);
+  const snapshot = applied(state, { type: "run.snapshot", seq: 40, state: { ...state, epoch: 9, seq: 39 } });
+  assert.deepEqual([snapshot.state.seq, snapshot.state.epoch], [40, 9]);
+});
+
+test("an event is shown once and moves nothing on: the patch that covers it is still to come", () => {
+  const event = { type: "run.event", seq: 7, event: { kind: "x", text: "x", at: "" } };
+  const after = applied(state, event);
+  assert.deepEqual([after.changed, after.state.seq, after.state.epoch], [true, 5, 2]);
+  assert.equal(applied(after.state, event).changed, false);
+  const patch = applied(after.state, { type: "run.patch", seq: 6, patch: { epoch: 3 } });
+  assert.deepEqual([patch.changed, patch.state.seq, patch.state.epoch], [true, 6, 3]);
+});
+
+test("the counter moves with the speed, and stands when stale or not training", () => {
+  assert.equal(samplesNow(state, 2, 20), 118);
+  assert.equal(samplesNow(state, 100, 20), 190);
+  assert.equal(samplesNow(state, 2, 0), 110);
+  assert.equal(samplesNow({ ...state, state: "paused" }, 2, 20), 110);
+});
+
+test("the next averaging is foretold only while training", () => {
+  assert.equal(nextSeconds(state, 4), 6);
+  assert.equal(nextSeconds({ ...state, state: "averaging" }, 0), null);
+  assert.equal(nextSeconds({ ...state, samples_per_second: 0 }, 0), null);
+});
+
+test("waiting grows, has jitter and an upper end", () => {
+  assert.ok(backoff(1, 0) >= 500 && backoff(1, 1) <= 1000);
+  assert.ok(backoff(3, 0) < backoff(3, 1));
+  assert.equal(backoff(99, 1), 30000);
+});
+
+test("peers are sorted and searched", () => {
+  const order = { by: "samples_per_second", down: true };
+  assert.deepEqual(peerRows(state, order, "").map((r) => [r.key, r.lag]), [["b", 1], ["a", 0]]);
+  assert.deepEqual(peerRows(state, { by: "name", down: false }, "").map((r) => r.key), ["a", "b"]);
+  assert.deepEqual(peerRows(state, order, " A ").map((r) => r.key), ["a"]);
+});
+
+test("charts grow by newer points only, and along epochs each place comes once", () => {
+  const columns = { t: [1], loss: [3], samples_per_second: [1], num_peers: [1], epoch: [0], samples_total: [0] };
+  assert.equal(seriesAppend(columns, { ...state, loss: 2, num_peers: 2 }), true);
+  assert.equal(seriesAppend(columns, { ...state, loss: 1, num_peers: 2 }), false);
+  const long = { ...columns, t: [1, 2, 3, 4], loss: [4, 3, 2, 1], epoch: [0, 1, 1, 2] };
+  assert.deepEqual(chartRows(long, "epoch", ["loss"]), [[0, 1, 2], [4, 2, 1]]);
+  const again = { ...long, epoch: [0, 1, 0, 1] };
+  assert.deepEqual(chartRows(again, "epoch", ["loss"]), [[0, 1], [2, 1]]);
+  assert.deepEqual(positive([1, 0, -1, null]), [1, null, null, null]);
+});
