@@ -95,6 +95,13 @@ def test_a_trainer_that_became_too_old_is_told(run: Run, member: Volunteer) -> N
     assert answer.config_version == 2
 
 
+def test_a_pass_is_for_the_swarm_that_the_trainer_joined(run: Run, member: Volunteer) -> None:
+    config_publish(run, task={"name": "tiny", "params": {"hidden": 9}})
+    answer = beat(run, member)
+    assert answer.config_version == 2
+    assert peek_body(answer.peer_pass)["lineage"] == 1
+
+
 def test_heartbeats_of_strangers_are_refused(run: Run, bob: User, member: Volunteer) -> None:
     now = timezone.now()
     other, _ = device_make(bob)

@@ -24,7 +24,7 @@ from tests.servers import port_free
 from training.protocol.api import JoinResponse
 from training.protocol.claims import PeerPass
 from training.protocol.config import RunConfig
-from training.protocol.envelope import verify
+from training.protocol.envelope import peek_body, verify
 from training.protocol.errors import ErrorCode
 from training.protocol.keys import key_generate, public_jwk
 from training.protocol.names import TYP_CONFIG, TYP_PASS
@@ -106,6 +106,9 @@ def test_joining_again_is_the_same_peer(run: Run, bob: User) -> None:
     second = join(run, bob, device, token=token)
     assert first.device_id == second.device_id
     assert Peer.objects.count() == Device.objects.count() == 1
+    config_publish(run, task={"name": "tiny", "params": {"hidden": 9}})
+    third = join(run, bob, device, token=token)
+    assert peek_body(third.peer_pass)["lineage"] == peek_body(third.config)["lineage"] == 2
 
 
 def test_a_swarm_key_moves_to_the_new_device_of_the_same_account(run: Run, bob: User) -> None:

@@ -15,6 +15,8 @@ class Peer(models.Model):
     key_thumbprint = models.CharField(max_length=64)
     swarm_public_key = models.TextField()
     role = models.CharField(max_length=20)
+    lineage = models.PositiveIntegerField(default=1)
+    """Of the config that it joined with: its passes are for that swarm until it joins again."""
     hardware = models.JSONField(default=dict)
     trainer_version = models.CharField(max_length=40, default="", blank=True)
     joined_at = models.DateTimeField()

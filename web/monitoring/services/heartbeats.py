@@ -44,7 +44,7 @@ def peer_heartbeat(
     peer.save(update_fields=("heartbeat_at", "heartbeat", "trainer_version", "commands"))
     device_seen(peer.device, now)
     return PassResponse(
-        peer_pass=pass_make(peer, config),
+        peer_pass=pass_make(peer),
         commands=commands,
         config_version=config.version,
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),

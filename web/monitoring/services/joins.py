@@ -72,7 +72,8 @@ def peer_join(
             credential=credential,
             now=now,
         )
-        peer = _peer_bind(run, device, request, proof.key_thumbprint, now)
+        thumbprint, lineage = proof.key_thumbprint, config.lineage
+        peer = _peer_bind(run, device, request, thumbprint, lineage=lineage, now=now)
         if request.role is Role.COORDINATOR:
             _coordinator_set(run, device)
     checkpoint = checkpoint_latest(run, config.lineage)
@@ -81,19 +82,19 @@ def peer_join(
         device_name=device.name,
         username=credential.user.username,
         config=config.jws,
-        peer_pass=pass_make(peer, config),
+        peer_pass=pass_make(peer),
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),
         min_epoch=checkpoint.epoch if checkpoint else 0,
     )
 
 
-def pass_make(peer: Peer, config: RunConfigVersion) -> str:
+def pass_make(peer: Peer) -> str:
     """Return a fresh pass for a peer (with ``device.user`` and ``run`` loaded)."""
     claims = PeerPass(
         sub=peer.device.user.username,
         device=peer.device.public_id,
         run=peer.run.slug,
-        lineage=config.lineage,
+        lineage=peer.lineage,
         peer_id=peer.peer_id,
         key_thumbprint=peer.key_thumbprint,
         role=Role(peer.role),
@@ -181,7 +182,13 @@ def _swarm_signature_check(key: rsa.RSAPublicKey, proof: DeviceProof) -> None:
 
 
 def _peer_bind(
-    run: Run, device: Device, request: JoinRequest, thumbprint: str, now: datetime
+    run: Run,
+    device: Device,
+    request: JoinRequest,
+    thumbprint: str,
+    *,
+    lineage: int,
+    now: datetime,
 ) -> Peer:
     same_key = Q(key_thumbprint=thumbprint) | Q(peer_id=request.peer_id)
     holders = Peer.objects.filter(same_key).select_related("device")
@@ -198,7 +205,7 @@ def _peer_bind(
     peer.device = device
     peer.peer_id, peer.key_thumbprint = request.peer_id, thumbprint
     peer.swarm_public_key = request.swarm_public_key
-    peer.role = request.role
+    peer.role, peer.lineage = request.role, lineage
     peer.hardware = request.hardware.model_dump(mode="json")
     peer.trainer_version = request.trainer_version
     peer.heartbeat_at = now
