@@ -26,6 +26,7 @@ _ENVIRONMENT = (
     "OPENBLAS_CORETYPE",
 )
 """What a managed worker may inherit: no secret, no database, no Redis."""
+_children: "list[subprocess.Popen[bytes]]" = []
 
 
 def worker_folder(worker: ManagedWorker) -> Path:
@@ -97,7 +98,13 @@ def worker_launch(worker: ManagedWorker, token: str) -> int:
             start_new_session=True,
             close_fds=True,
         )
+    _children.append(process)
     return process.pid
+
+
+def children_reap() -> None:
+    """Collect those children of this very process that ended, or they stay as zombies."""
+    _children[:] = [child for child in _children if child.poll() is None]
 
 
 def status_file(worker: ManagedWorker) -> Path | None:

@@ -95,13 +95,6 @@ def processes_kill(processes: Iterable[psutil.Process]) -> int:
     return count
 
 
-def child_reap(pid: int | None) -> None:
-    """Collect a child of this very process, or it stays as a zombie."""
-    if pid is not None:
-        with contextlib.suppress(OSError):
-            os.waitpid(pid, os.WNOHANG)
-
-
 def wait_until(check: Callable[[], bool], seconds: float) -> bool:
     """Poll until ``check`` holds; returns whether it did within ``seconds``."""
     deadline = time.monotonic() + seconds

@@ -15,11 +15,10 @@ from web.accounts.models import ApiToken
 from web.accounts.services import service_user_get, token_issue
 from web.workers.decide import Action, back_off_seconds, decide
 from web.workers.journal import event_note, state_note
-from web.workers.launcher import process_mark, worker_launch
+from web.workers.launcher import children_reap, process_mark, worker_launch
 from web.workers.models import ManagedWorker
 from web.workers.ports import coordinator_port
 from web.workers.processes import (
-    child_reap,
     marked_leader,
     process_started_at,
     remains_kill,
@@ -32,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 def managed_worker_reconcile(worker: ManagedWorker) -> Action:
     """Do the one next thing about a managed worker. Never waits long; safe to repeat."""
+    children_reap()
     now = timezone.now()
     action = decide(worker_facts(worker, now))
     if action is Action.START:
@@ -91,7 +91,6 @@ def _launch(worker: ManagedWorker) -> int:
 
 def _end(worker: ManagedWorker, action: Action) -> None:
     remains_kill(process_mark(worker))
-    child_reap(worker.pid)
     is_late = action is Action.END
     text = "killed: it did not leave in time" if is_late else "stopped"
     state_note(worker, WorkerState.STOPPED, text)
@@ -109,14 +108,12 @@ def _back_off(worker: ManagedWorker, now: datetime, why: str) -> None:
     )
     if moved:
         remains_kill(process_mark(worker))
-        child_reap(worker.pid)
 
 
 def _give_up(worker: ManagedWorker) -> None:
     text = f"gave up after {worker.num_restarts} restarts"
     if state_note(worker, WorkerState.FAILED, text, last_error=_tail(worker)):
         remains_kill(process_mark(worker))
-        child_reap(worker.pid)
 
 
 @transaction.atomic

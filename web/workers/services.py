@@ -14,7 +14,7 @@ from web.runs.models import Run
 from web.workers.journal import event_note, state_note
 from web.workers.launcher import process_mark
 from web.workers.models import ManagedWorker
-from web.workers.processes import child_reap, is_alive, remains_kill, terminate, wait_until
+from web.workers.processes import is_alive, remains_kill, terminate, wait_until
 from web.workers.reconcile import managed_worker_reconcile, managed_workers_reconcile
 from web.workers.selectors import stop_seconds
 
@@ -82,7 +82,6 @@ def _stop_together(workers: list[ManagedWorker]) -> None:
     for worker in workers:
         left = _wait_for(worker, asked_at + stop_seconds(worker) - time.monotonic())
         remains_kill(process_mark(worker))
-        child_reap(worker.pid)
         text = "site stops" if left else "killed: it did not leave in time"
         state_note(worker, WorkerState.STOPPED, text)
 
