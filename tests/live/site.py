@@ -3,9 +3,11 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +27,7 @@ class Site:
     """Made in ``data``; ``serve`` starts an ASGI application of it."""
 
     def __init__(self, data: Path, redis_url: str, port: int, **environment: str) -> None:
-        self.port = port
+        self.data, self.port = data, port
         self.environment = {
             **os.environ,
             "BEEYARD_DATA": str(data),
@@ -42,6 +44,12 @@ class Site:
         """Make the database and an open run."""
         self._manage("migrate", "--verbosity", "0")
         self._manage("shell", "-v", "0", "-c", SEED)
+
+    def live_seq(self) -> int:
+        """Return the number of the run's last message."""
+        with closing(sqlite3.connect(self.data / "db.sqlite3")) as database:
+            row = database.execute("SELECT live_seq FROM runs_run WHERE slug = ?", (SLUG,))
+            return int(row.fetchone()[0])
 
     def _manage(self, *arguments: str) -> None:
         done = subprocess.run(
