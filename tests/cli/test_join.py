@@ -210,13 +210,15 @@ def test_a_site_that_is_down_is_unreachable(beeyard: Beeyard, token_file: str) -
     assert "does not answer" in ran.err
 
 
-def test_a_clock_five_minutes_off_is_told_and_does_not_hinder(
+def test_a_clock_five_minutes_off_is_named_instead_of_failing_in_the_swarm(
     site: StandInSite, beeyard: Beeyard, token_file: str
 ) -> None:
     site.clock_shift = 300.0
     ran = beeyard("join", site.run_url, "--token-file", token_file)
-    assert ran.code == 0
-    assert re.search(r"(299|300|301) s behind", ran.out)
+    assert ran.code == 6
+    assert re.search(r"(299|300|301) s behind", ran.err)
+    assert "time synchronisation" in ran.err
+    assert beeyard.sessions == []
 
 
 def test_a_second_process_with_the_same_home_is_refused(

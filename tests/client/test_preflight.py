@@ -1,5 +1,6 @@
 """Checks before training: each failure has a code and a remedy."""
 
+import email.utils
 import importlib.metadata
 import re
 import shutil
@@ -14,7 +15,8 @@ import pytest
 from tests.client.conftest import ClientMaker
 from tests.client.stand_in_site import Answer, StandInSite
 from training.client import preflight
-from training.client.preflight import CheckResult, machine_checks, site_checks
+from training.client.clock import SiteClock
+from training.client.preflight import CheckResult, clock_check, machine_checks, site_checks
 from training.client.reach import bootstrap_check, tcp_target
 
 ORDER = ["python_version", "system", "torch", "hivemind", "memory", "disk", "temp_path"]
@@ -111,7 +113,23 @@ def test_a_site_that_answers_is_checked_for_its_clock(
     clock = site_checks(client_make())[1]
     assert not clock.ok
     assert re.search(r"(299|300|301) s behind", clock.text)
-    assert not clock.is_blocking
+    assert clock.is_blocking
+
+
+@pytest.mark.parametrize(
+    ("offset", "ok", "blocking"),
+    [(0.0, True, False), (1.9, True, False), (-2.9, False, False), (-4.0, False, True)],
+)
+def test_a_clock_is_warned_of_at_two_seconds_and_refused_beyond_the_swarms_three(
+    offset: float, ok: bool, blocking: bool
+) -> None:
+    clock = SiteClock()
+    for tenth in range(10):  # dates of whole seconds, seen at all fractions of a second
+        now = 1000 + tenth * 1.1
+        date = email.utils.formatdate(int(now + offset), usegmt=True)
+        clock.observe(date, sent=now, received=now)
+    check = clock_check(clock)
+    assert (check.ok, check.is_blocking) == (ok, blocking)
 
 
 def test_a_site_that_fails_is_the_only_check(site: StandInSite, client_make: ClientMaker) -> None:

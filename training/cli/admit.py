@@ -76,17 +76,18 @@ def _greet(seat: Seat, admission: Admission, out: Output) -> None:
         config_version=config.version,
         peer_id=admission.peer_pass.body.peer_id,
     )
-    _warn(clock_check(seat.client.clock), out)
+    _heed(clock_check(seat.client.clock), out)
 
 
 def _machine_check(seat: Seat, out: Output) -> None:
     for check in machine_checks(seat.home.root, import_all=False):
-        if check.is_blocking:
-            raise ClientError(check.code, check.text, check.remedy, exit_code=ExitCode.HARDWARE)
-        _warn(check, out)
+        _heed(check, out)
 
 
-def _warn(check: CheckResult, out: Output) -> None:
+def _heed(check: CheckResult, out: Output) -> None:
+    """Tell a check that has something to say; one that stops training is raised."""
+    if check.is_blocking:
+        raise ClientError(check.code, check.text, check.remedy, exit_code=ExitCode.HARDWARE)
     if check.remedy:
         mark = "Note" if check.ok else "Warning"
         out.tell(f"{mark}: {check.text}. {check.remedy}", event="check", check=check.as_dict())

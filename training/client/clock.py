@@ -6,7 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 WARN_SECONDS = 2.0
-"""hivemind refuses peers whose clocks differ by 3 s."""
+SWARM_SECONDS = 3.0
+"""hivemind refuses peers whose clocks differ by more."""
 
 
 class SiteClock:
@@ -26,10 +27,9 @@ class SiteClock:
         """Site minus this machine, seconds; None before the first answer."""
         return None if self._low is None else (self._low + self._high) / 2
 
-    @property
-    def is_off(self) -> bool:
-        """Whether the offset is surely larger than what a swarm stands."""
-        return self._low is not None and (self._low > WARN_SECONDS or self._high < -WARN_SECONDS)
+    def is_off(self, seconds: float) -> bool:
+        """Return whether the clocks surely differ by more than ``seconds``."""
+        return self._low is not None and (self._low > seconds or self._high < -seconds)
 
     def wall(self) -> float:
         """This machine's clock, seconds since 1970."""
