@@ -80,7 +80,8 @@ def history_make(run: Run, devices: list[Device], epochs: int, *, until: datetim
         at = until - timedelta(seconds=20 * (epochs - epoch))
         loss = 5.0 + 3.4 * math.exp(-epoch / max(epochs / 3, 1)) + 0.06 * math.sin(epoch * 2.1)
         work = tuple(
-            Work(device, TARGET // len(devices) + 11 * index) for index, device in enumerate(devices)
+            Work(device, TARGET // len(devices) + 11 * index)
+            for index, device in enumerate(devices)
         )
         total = sum(item.samples for item in work)
         finished.append(FinishedEpoch(epoch, at, 20.0, work))

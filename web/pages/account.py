@@ -10,6 +10,7 @@ from web.accounts.models import ApiToken
 from web.accounts.selectors import tokens_for
 from web.accounts.services import token_issue, token_revoke, user_profile_public_set
 from web.pages.forms import ProfileForm, TokenForm
+from web.pages.mine import member_of
 
 
 @login_required
@@ -25,7 +26,9 @@ def profile_update(request: HttpRequest) -> HttpResponse:
     """Open or close the public profile."""
     form = ProfileForm(request.POST)
     if form.is_valid():
-        user_profile_public_set(request.user, is_public=form.cleaned_data["is_profile_public"])
+        user_profile_public_set(
+            member_of(request), is_public=form.cleaned_data["is_profile_public"]
+        )
         messages.success(request, "Saved.")
     return redirect("pages:account")
 
@@ -37,7 +40,7 @@ def token_create(request: HttpRequest) -> HttpResponse:
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _page(request, token_form=form)
-    _, value = token_issue(request.user, ApiToken.Scope.READ, name=form.cleaned_data["name"])
+    _, value = token_issue(member_of(request), ApiToken.Scope.READ, name=form.cleaned_data["name"])
     response = _page(request, new_token=value)
     response["Cache-Control"] = "no-store"
     return response
@@ -47,8 +50,8 @@ def token_create(request: HttpRequest) -> HttpResponse:
 @require_POST
 def token_end(request: HttpRequest, token_id: int) -> HttpResponse:
     """End a token."""
-    token = get_object_or_404(tokens_for(request.user), pk=token_id)
-    token_revoke(request.user, token)
+    token = get_object_or_404(tokens_for(member_of(request)), pk=token_id)
+    token_revoke(member_of(request), token)
     messages.success(request, "This token works no more.")
     return redirect("pages:account")
 
@@ -56,12 +59,11 @@ def token_end(request: HttpRequest, token_id: int) -> HttpResponse:
 def _page(
     request: HttpRequest, *, token_form: TokenForm | None = None, new_token: str = ""
 ) -> HttpResponse:
+    user = member_of(request)
     context = {
-        "profile_form": ProfileForm(
-            initial={"is_profile_public": request.user.is_profile_public}  # type: ignore[union-attr]
-        ),
+        "profile_form": ProfileForm(initial={"is_profile_public": user.is_profile_public}),
         "token_form": token_form or TokenForm(),
-        "tokens": tokens_for(request.user).filter(revoked_at=None),  # type: ignore[arg-type]
+        "tokens": tokens_for(user).filter(revoked_at=None),
         "new_token": new_token,
     }
     return render(request, "pages/account.html", context)

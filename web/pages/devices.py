@@ -9,21 +9,21 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from web.accounts.selectors import device_visible
 from web.accounts.services import device_rename, device_revoke
 from web.pages.forms import DeviceNameForm
-from web.pages.mine import device_rows
+from web.pages.mine import device_rows, member_of
 
 
 @login_required
 @require_safe
 def devices_page(request: HttpRequest) -> HttpResponse:
     """The list."""
-    return render(request, "pages/devices.html", {"devices": device_rows(request.user)})
+    return render(request, "pages/devices.html", {"devices": device_rows(member_of(request))})
 
 
 @login_required
 @require_POST
 def rename(request: HttpRequest, public_id: str) -> HttpResponse:
     """Give a machine another name."""
-    device = device_visible(request.user, public_id)
+    device = device_visible(member_of(request), public_id)
     form = DeviceNameForm(request.POST)
     if form.is_valid():
         device_rename(device, form.cleaned_data["name"])
@@ -37,9 +37,9 @@ def rename(request: HttpRequest, public_id: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def revoke(request: HttpRequest, public_id: str) -> HttpResponse:
     """Ask, then take a machine's access away."""
-    device = device_visible(request.user, public_id)
+    device = device_visible(member_of(request), public_id)
     if request.method != "POST":
         return render(request, "pages/device_revoke.html", {"device": device})
-    device_revoke(request.user, device)
+    device_revoke(member_of(request), device)
     messages.success(request, f"{device.name} has no access any more. Its samples stay counted.")
     return redirect("pages:devices")

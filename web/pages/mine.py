@@ -6,12 +6,15 @@ from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
 from django.db.models import Sum
+from django.http import HttpRequest
 from django.utils import timezone
 
+from training.protocol.errors import ErrorCode
 from training.protocol.states import Role
 from web.accounts.models import Device, User
 from web.accounts.selectors import devices_for
 from web.contributions.models import LedgerEntry
+from web.core.errors import AppError
 from web.monitoring.models import Peer
 from web.runs.models import Run
 
@@ -39,6 +42,13 @@ class DeviceRow:
     device: Device
     runs: list[Run] = field(default_factory=list)
     samples: int = 0
+
+
+def member_of(request: HttpRequest) -> User:
+    """Return the visitor's account; for views behind ``login_required``."""
+    if not isinstance(request.user, User):
+        raise AppError(ErrorCode.NOT_AUTHENTICATED)
+    return request.user
 
 
 def strip_devices(user: User | AnonymousUser, run: Run) -> list[StripDevice]:
