@@ -25,7 +25,7 @@ from training.swarm.schema import validators
 
 STARTUP_SECONDS = 60.0
 """Slow disks and busy machines need far more than hivemind's 15 s for p2pd."""
-_STOP_SECONDS = 3.0
+_STOP_SECONDS = 1.5
 
 
 class SwarmError(Exception):

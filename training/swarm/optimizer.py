@@ -25,8 +25,8 @@ PROGRESS_EXPIRES_SECONDS = 20.0
 """A peer that died is taken for alive this long; the living report at least every half of it."""
 _FIND_ROUNDS = 3.0
 """Looking for a group is given up after so many matchmaking times."""
-_SHUTDOWN_SECONDS = 2.0
-_LEAVE_ROUND_SECONDS = 3.0
+_SHUTDOWN_SECONDS = 1.0
+_LEAVE_ROUND_SECONDS = 2.0
 """A peer that is told to leave gives a round that is under way so long, to keep the credit."""
 _POLL_SECONDS = 0.25
 

@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from functools import partial
 from pathlib import Path
 
@@ -65,6 +66,7 @@ def _prepare_child() -> None:
     # The parent's SIGTERM handler means "leave well"; a child must simply end.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     _die_with_parent()
+    warnings.simplefilter("ignore")  # hivemind calls what others have deprecated
     original = asyncio.subprocess.create_subprocess_exec
     asyncio.subprocess.create_subprocess_exec = partial(original, preexec_fn=_die_with_parent)
     if _log_path is not None:

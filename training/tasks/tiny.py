@@ -39,8 +39,8 @@ class TinyTask:
         self, config: RunConfig, artifacts: Path, *, seed: int, micro_batch: int
     ) -> Iterator[Batch]:
         params = params_read(TinyParams, config)
-        with seeded(config.seed + 1):
-            truth = torch.randn(params.features, params.classes)
+        shared = torch.Generator().manual_seed(config.seed + 1)
+        truth = torch.randn(params.features, params.classes, generator=shared)
         generator = torch.Generator().manual_seed(seed)
         while True:
             inputs = torch.randn(micro_batch, params.features, generator=generator)

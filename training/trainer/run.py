@@ -24,7 +24,7 @@ from training.trainer.publisher import Publisher
 from training.trainer.session import TrainerSession, TrainerUI
 
 _log = logging.getLogger(__name__)
-_GOODBYE_SECONDS = 2.0
+_GOODBYE_SECONDS = 1.0
 _STORE_SECONDS = 10.0
 _STATES = {"joining": PeerState.JOINING, "syncing": PeerState.SYNCING}
 

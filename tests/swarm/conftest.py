@@ -1,0 +1,27 @@
+"""Real peers on loopback: whatever a test leaves behind is ended after it."""
+
+import gc
+import warnings
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+_LIVES_ON = "torch_shm_manager"
+"""One per process that shares tensors; it ends with that process."""
+
+
+@pytest.fixture(autouse=True)
+def _no_leftovers() -> Iterator[None]:
+    before = set(psutil.Process().children(recursive=True))
+    yield
+    left = set(psutil.Process().children(recursive=True)) - before
+    for process in left:
+        try:
+            if process.name() != _LIVES_ON:
+                process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # hivemind leaves event loops to the garbage collector
+        gc.collect()
