@@ -11,6 +11,20 @@ app = Celery("beeyard")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
+QUEUES = ("default", "mail", "launch")
+app.conf.task_routes = {
+    "web.workers.tasks.*": {"queue": "launch"},
+    "web.accounts.tasks.*": {"queue": "mail"},
+}
+app.conf.broker_transport_options = {
+    # An unacknowledged job is delivered again after this: longer than any job may take.
+    "visibility_timeout": 600,
+    "socket_keepalive": True,
+    "health_check_interval": 10,
+}
+app.conf.broker_connection_max_retries = None  # Redis may be away for as long as it likes
+app.conf.worker_cancel_long_running_tasks_on_connection_loss = True
+
 # A job that waited longer than its period is dropped: the next one does its work.
 app.conf.beat_schedule = {
     "pulse": {"task": "web.core.tasks.pulse_task", "schedule": 10.0, "options": {"expires": 10}},

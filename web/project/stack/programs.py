@@ -5,6 +5,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from web.project.celery import QUEUES
 from web.project.stack.redis_server import EmbeddedRedis
 from web.project.stack.supervise import Program
 
@@ -29,7 +30,7 @@ def _web() -> Program:
 def _celery() -> Program:
     command = [
         *(sys.executable, "-m", "celery", "-A", "web.project.celery:app", "worker"),
-        *("--queues", "default,mail,launch", "--concurrency", "2", "--loglevel", "INFO"),
+        *("--queues", ",".join(QUEUES), "--concurrency", "2", "--loglevel", "INFO"),
         *("--without-gossip", "--without-mingle"),
     ]
     return Program("celery", command, 30, stop_seconds=20)

@@ -17,7 +17,7 @@ from web.workers.launcher import status_file
 from web.workers.models import ManagedWorker
 
 _WORDS = {
-    "starting": "starting",
+    "starting": "loading the model",
     "joining": "joining the swarm",
     "syncing": "downloading the state",
     "waiting": "waiting for peers",
@@ -51,6 +51,7 @@ class Progress:
         if worker.state in (WorkerState.BACKING_OFF, WorkerState.FAILED):
             event = worker.events.first()
             phase = f"{worker.state.replace('_', ' ')}: {event.text if event else ''}"
+            phase += f" ({_last_words(worker)})" if worker.last_error else ""
         self._once(f"{worker.run.slug} {worker.name}", phase)
 
     def _run(self, run: Run) -> None:
@@ -78,6 +79,12 @@ class Progress:
         """Training and averaging alternate for ever: the epoch lines tell that better."""
         steady = {"training", "averaging", "waiting for peers"}
         return text in steady and self._told.get(name) in steady
+
+
+def _last_words(worker: ManagedWorker) -> str:
+    """Return the last line that begins a sentence; what is indented belongs to one."""
+    lines = [line for line in worker.last_error.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if not line[0].isspace()), "")[:200]
 
 
 def _now(slug: str, epoch: int, state: dict[str, Any]) -> str:

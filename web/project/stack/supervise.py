@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any
 
 from supervisor.xmlrpc import SupervisorTransport
 
@@ -101,13 +100,11 @@ class Supervisor:
 
     def program_stop(self, name: str) -> None:
         """Stop one program for good and wait for its end."""
-        with _faults_ignored():  # one that is stopped already is well
-            self._remote().stopProcess(name, True)
+        self._tell("stopProcess", name, True)
 
     def shut_down(self) -> None:
         """Tell a supervisord that an earlier start left behind to stop all programs and end."""
-        with _faults_ignored():
-            self._remote().shutdown()
+        self._tell("shutdown")
 
     def stop(self) -> None:
         """Stop all programs in order and wait."""
@@ -120,10 +117,15 @@ class Supervisor:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
 
-    def _remote(self) -> Any:
+    def _tell(self, method: str, *arguments: object) -> None:
+        """Call supervisord; one that is gone, or has nothing to stop, is well."""
+        if not self._socket().exists():
+            return
         transport = SupervisorTransport(None, None, f"unix://{self._socket()}")
+        gone = contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error)
         # The host is not looked at: the transport speaks over the socket.
-        return xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport).supervisor
+        with gone, xmlrpc.client.ServerProxy("http://127.0.0.1", transport=transport) as proxy:
+            getattr(proxy.supervisor, method)(*arguments)
 
     def _text(self, programs: Sequence[Program]) -> str:
         parts = [HEAD.format(logs=self._logs, run=self._run, socket=self._socket())]
@@ -148,10 +150,6 @@ class Supervisor:
             return path
         name = hashlib.sha256(os.fsencode(self._run)).hexdigest()[:16]
         return Path(tempfile.gettempdir()) / f"beeyard-{os.getuid()}-{name}" / "supervisor.sock"
-
-
-def _faults_ignored() -> contextlib.suppress:
-    return contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error)
 
 
 def _quoted(text: str) -> str:
