@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 from django.urls import include, path
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from tests.factories import bearer, token_make
 from training.protocol.errors import ErrorCode, Problem
@@ -124,6 +125,10 @@ def _api_with_faults() -> Any:
     def teapot(request: Any) -> None:
         raise HttpError(418, "secret detail")
 
+    @faulty.get("outage/")
+    def outage(request: Any) -> None:
+        raise RedisConnectionError("10.0.0.7 is away")
+
     return faulty.urls
 
 
@@ -138,6 +143,14 @@ def test_an_unexpected_error_tells_nothing_and_is_logged(
     assert problem.code == ErrorCode.INTERNAL_ERROR
     assert "secret detail" not in str(problem)
     assert "secret detail" in caplog.text
+
+
+@pytest.mark.urls(__name__)
+def test_an_outage_says_when_to_come_back(client: Client) -> None:
+    response = client.get("/api/outage/")
+    assert problem_of(response).code == ErrorCode.SERVICE_UNAVAILABLE
+    assert response["Retry-After"] == "5"
+    assert b"10.0.0.7" not in response.content
 
 
 @pytest.mark.urls(__name__)

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.test import Client
 from django.urls import include, path
+from redis.exceptions import ConnectionError as RedisConnectionError
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
@@ -28,6 +30,14 @@ def hurried(request: HttpRequest) -> HttpResponse:
     raise AppError(ErrorCode.TOO_MANY_REQUESTS, retry_after=2.5)
 
 
+def cacheless(request: HttpRequest) -> HttpResponse:
+    raise RedisConnectionError("10.0.0.7 is away")
+
+
+def locked(request: HttpRequest) -> HttpResponse:
+    raise OperationalError("database is locked")
+
+
 def denied(request: HttpRequest) -> HttpResponse:
     raise PermissionDenied
 
@@ -37,7 +47,8 @@ def identified(request: HttpRequest) -> HttpResponse:
 
 
 _views = [
-    path(f"{view.__name__}/", view) for view in (broken, refused, hurried, denied, identified)
+    path(f"{view.__name__}/", view)
+    for view in (broken, refused, hurried, denied, identified, cacheless, locked)
 ]
 urlpatterns = [
     *_views,
@@ -63,6 +74,8 @@ def browser() -> Client:
         ("/broken/", 500, "Something broke on our side"),
         ("/refused/", 409, "&lt;b&gt;paused"),
         ("/hurried/", 429, "Too many requests"),
+        ("/cacheless/", 503, "The cache is away"),
+        ("/locked/", 503, "The database is away"),
         ("/denied/", 403, "You may not do this"),
         ("/nowhere/", 404, "Nothing is here"),
     ],
@@ -75,6 +88,7 @@ def test_errors_are_pages_with_a_sentence(
     assert response.status_code == status
     assert words in text
     assert "secret detail" not in text
+    assert "10.0.0.7" not in text
     assert "<b>paused" not in text
     assert "Content-Security-Policy" in response.headers
 
@@ -85,6 +99,8 @@ def test_errors_are_pages_with_a_sentence(
         ("/api/broken/", 500, "internal_error"),
         ("/api/refused/", 409, "run_not_open"),
         ("/api/hurried/", 429, "too_many_requests"),
+        ("/api/cacheless/", 503, "service_unavailable"),
+        ("/api/locked/", 503, "service_unavailable"),
         ("/api/denied/", 403, "forbidden"),
         ("/api/nowhere/", 404, "not_found"),
     ],

@@ -10,7 +10,12 @@ from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
 from training.protocol.errors import ErrorCode
-from web.core.errors import PROBLEM_CONTENT_TYPE, AppError, is_for_programs, problem_response
+from web.core.errors import (
+    PROBLEM_CONTENT_TYPE,
+    AppError,
+    outage_of,
+    problem_response,
+)
 
 logger = logging.getLogger(__name__)
 _MAX_FIELDS = 20
@@ -46,7 +51,8 @@ def problem_middleware(
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
-        if response.status_code < 400 or not is_for_programs(request):
+        # Refusals of the login endpoints are OAuth's own (RFC 6749), not problems.
+        if response.status_code < 400 or not request.path_info.startswith("/api/"):
             return response
         if response.get("Content-Type", "").startswith(PROBLEM_CONTENT_TYPE):
             return response
@@ -94,5 +100,9 @@ def _http_error(request: HttpRequest, error: Any) -> HttpResponse:
 
 
 def _unexpected(request: HttpRequest, error: Any) -> HttpResponse:
+    outage = outage_of(error)
+    if outage:
+        logger.error("%s %s failed: %s", request.method, request.path, error)
+        return problem_response(outage)
     logger.error("%s %s failed", request.method, request.path, exc_info=error)
     return problem_response(AppError(ErrorCode.INTERNAL_ERROR))

@@ -3,7 +3,9 @@
 import math
 from typing import Any
 
+from django.db import OperationalError
 from django.http import HttpRequest, JsonResponse
+from redis.exceptions import RedisError
 
 from training.protocol.errors import ErrorCode
 
@@ -71,4 +73,12 @@ def problem_response(error: AppError, **members: Any) -> JsonResponse:
 
 def is_for_programs(request: HttpRequest) -> bool:
     """Whether errors of this request are answered as JSON rather than as a page."""
-    return request.path_info.startswith("/api/")
+    return request.path_info.startswith(("/api/", "/identity/o/api/"))
+
+
+def outage_of(error: Exception) -> AppError | None:
+    """Return what callers are told when the database or Redis is away; None: it is neither."""
+    if isinstance(error, OperationalError | RedisError):
+        detail = f"The {'database' if isinstance(error, OperationalError) else 'cache'} is away."
+        return AppError(ErrorCode.SERVICE_UNAVAILABLE, detail, retry_after=5)
+    return None

@@ -36,6 +36,8 @@ def _page(request: HttpRequest, error: AppError, context: dict[str, Any]) -> str
     problem = {
         name: getattr(error, name) for name in ("status", "title", "detail", "code", "remedy")
     }
+    if problem["detail"] == f"{problem['title']}.":
+        problem["detail"] = ""  # the page shows the title anyway
     try:
         page = select_template(names).render(
             {"problem": problem, "request_id": request_id()} | context, request

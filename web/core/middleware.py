@@ -1,5 +1,6 @@
 """Request ids, security headers, errors as answers, and the door for banned accounts."""
 
+import logging
 from collections.abc import Callable
 from urllib.parse import urlsplit
 
@@ -8,10 +9,11 @@ from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
 
 from training.protocol.errors import ErrorCode
-from web.core.errors import AppError
+from web.core.errors import AppError, outage_of
 from web.core.failures import error_response
 from web.core.requestid import request_id_begin
 
+logger = logging.getLogger(__name__)
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 
@@ -80,7 +82,13 @@ def banned_middleware(get_response: GetResponse) -> GetResponse:
         return get_response(request)
 
     def process_exception(request: HttpRequest, error: Exception) -> HttpResponse | None:
-        return error_response(request, error) if isinstance(error, AppError) else None
+        if isinstance(error, AppError):
+            return error_response(request, error)
+        outage = outage_of(error)
+        if outage is None:
+            return None
+        logger.error("%s %s failed: %s", request.method, request.path, error)
+        return error_response(request, outage)
 
     middleware.process_exception = process_exception  # type: ignore[attr-defined]
     return middleware

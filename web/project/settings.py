@@ -125,7 +125,12 @@ REDIS_URL = env_text("REDIS_URL", "redis://127.0.0.1:6379/0")
 LIVE_BACKEND = "redis"
 LIVE_SOCKETS_PER_CLIENT = env_int("BEEYARD_LIVE_SOCKETS_PER_CLIENT", 200)
 CACHES = {
-    "default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+        # A Redis that hangs must not hold requests up.
+        "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 2},
+    }
 }
 CELERY_BROKER_URL = REDIS_URL
 CELERY_TASK_IGNORE_RESULT = True
