@@ -1,0 +1,9 @@
+"""Tests of tasks compute on one thread: small tensors are slower on two."""
+
+import pytest
+import torch
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
