@@ -164,6 +164,7 @@ ACCOUNT_EMAIL_VERIFICATION = env_text("BEEYARD_EMAIL_VERIFICATION", "optional")
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_ADAPTER = "web.accounts.adapter.AccountAdapter"
 ACCOUNT_USERNAME_MIN_LENGTH = 2
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "Beeyard: "
 IDP_OIDC_ADAPTER = "web.accounts.adapter.OidcAdapter"
 IDP_OIDC_PRIVATE_KEY = ""  # made once and read by web.accounts.apps, see OIDC_KEY_FILE
 IDP_OIDC_ACCESS_TOKEN_EXPIRES_IN = 3600
