@@ -65,17 +65,18 @@ export class Feed {
     };
   }
 
-  /** @param {Message & {retry_after?: number}} message */
+  /** @param {Message & {retry_after?: number, reason?: string}} message */
   #receive(message) {
     this.#listen();
-    if (this.failures || message.type === "run.snapshot") this.options.onConnection("live");
-    this.failures = 0;
-    if (message.type === "run.bye") {
+    if (message.type !== "run.bye") {
+      this.failures = 0;
+      this.options.onConnection("live");
+      this.#take(message);
+    } else if (message.reason === "access_ended") this.stop("ended");
+    else {
       this.#drop();
       this.#failed((message.retry_after || 1) * 1000);
-      return;
     }
-    this.#take(message);
   }
 
   /** @param {Message} message */
@@ -97,7 +98,7 @@ export class Feed {
     // Nothing new is legal: ask over HTTP before giving the socket up.
     const seq = this.state.seq;
     if (await this.#fetchState()) {
-      if (this.state.seq > seq + 1 && this.socket) {
+      if (this.state.seq > seq && this.socket) {
         this.#drop();
         this.#connect();
       } else this.#listen();

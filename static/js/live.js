@@ -122,8 +122,12 @@ const CONNECTION = {
   paused: "paused while this tab is hidden", ended: "not shown to you any more",
 };
 
+/** @type {string} */
+let connection = "";
 /** @param {keyof typeof CONNECTION} how */
 function connectionShow(how) {
+  if (how === connection) return;
+  connection = how;
   textSet("[data-connection]", CONNECTION[how]);
   clearTimeout(bannerTimer);
   if (how === "live" || how === "paused" || how === "polling") banner.hidden = true;

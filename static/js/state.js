@@ -49,7 +49,7 @@ export function applied(state, message) {
  */
 export function samplesNow(state, elapsed, limit) {
   const known = state.samples_total + state.samples_accumulated;
-  const moves = state.state === "training" || state.state === "averaging";
+  const moves = state.state === "training";
   return known + (moves ? state.samples_per_second * Math.min(Math.max(0, elapsed), limit) : 0);
 }
 

@@ -100,4 +100,8 @@ test("without access it gives up", () => {
   sockets[0].die(4403);
   assert.deepEqual(said, ["ended"]);
   assert.equal(sockets.length, 1);
+  const other = stage();
+  other.feed.start();
+  other.sockets[0].push({ type: "run.bye", seq: 5, reason: "access_ended", retry_after: 60 });
+  assert.equal(other.said.at(-1), "ended");
 });

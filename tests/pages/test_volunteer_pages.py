@@ -71,7 +71,7 @@ def test_the_trainer_can_be_downloaded_and_nothing_else(
     (tmp_path / "secret.whl").write_bytes(b"no")
     (tmp_path / "dist" / "beeyard-0.1.0-py3-none-any.whl").write_bytes(b"wheel")
     answer = client.get("/download/beeyard-0.1.0-py3-none-any.whl")
-    assert b"".join(answer.streaming_content) == b"wheel"  # type: ignore[attr-defined]
+    assert answer.content == b"wheel"
     for name in ("..%2Fsecret.whl", "beeyard-9.whl", ".whl"):
         missing = client.get(f"/download/{name}")
         assert missing.status_code == 404

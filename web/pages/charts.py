@@ -38,15 +38,22 @@ def chart_query(params: QueryDict) -> ChartQuery:
     return ChartQuery(**{name: str(value) for name, value in given.items()})
 
 
-def polyline(values: Sequence[float | None], *, width: float = 100.0, height: float = 30.0) -> str:
+def polyline(
+    values: Sequence[float | None],
+    *,
+    width: float = 100.0,
+    height: float = 30.0,
+    floor: float | None = None,
+) -> str:
     """Return the points of an SVG polyline through the values, evenly spaced; gaps are skipped.
 
-    Empty when there is no line to draw.
+    ``floor``: the lower edge, instead of the lowest value. Empty when there is no line to draw.
     """
     known = [(i, v) for i, v in enumerate(values) if v is not None]
     if len(known) < 2:
         return ""
-    low, high = min(v for _, v in known), max(v for _, v in known)
+    low = min(v for _, v in known) if floor is None else floor
+    high = max(v for _, v in known)
     span, last = (high - low) or 1.0, len(values) - 1
     return " ".join(
         f"{i / last * width:.1f},{(1 - (v - low) / span) * height:.1f}" for i, v in known

@@ -4,7 +4,7 @@ import re
 
 from django.conf import settings
 from django.contrib.auth.decorators import login_required
-from django.http import FileResponse, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_safe
@@ -51,7 +51,7 @@ def waiting_fragment(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_safe
-def download(request: HttpRequest, name: str) -> FileResponse:
+def download(request: HttpRequest, name: str) -> HttpResponse:
     """The trainer's wheel, as this site built it."""
     path = settings.DATA_DIR / "dist" / name
     if not _SAFE_NAME.fullmatch(name) or not path.is_file():
@@ -60,4 +60,6 @@ def download(request: HttpRequest, name: str) -> FileResponse:
             f"This site has no file {name}. The current one is {WHEEL_NAME}; it is built when the"
             " site starts.",
         )
-    return FileResponse(path.open("rb"), as_attachment=True, filename=name)
+    response = HttpResponse(path.read_bytes(), content_type="application/zip")
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    return response

@@ -49,7 +49,7 @@ def run_view(
         "chart": query,
         "series_rows": series_rows(series),
         "loss_line": polyline(series["loss"], width=1000, height=220),
-        "rate_line": polyline(series["samples_per_second"], width=1000, height=160),
+        "rate_line": polyline(series["samples_per_second"], width=1000, height=160, floor=0),
         "events": run_events(run, MAX_EVENTS),
         "checkpoints": list(run.checkpoints.all()[:MAX_CHECKPOINTS]),
         "wording": {"words": STATE_WORDS, "tones": STATE_TONES},

@@ -1,0 +1,108 @@
+"""Pages in a real browser: fit the window, break no content policy, and say no error."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from pytest_django.live_server_helper import LiveServer
+
+from tests.factories import device_make
+from tests.pages.scenes import run_scene
+from web.accounts.models import User
+from web.accounts.services import service_user_get
+
+CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
+WIDTHS = (390, 1366)
+PATHS = (
+    "/", "/runs/python-docs/", "/runs/python-docs/?range=1h&scale=log&x=epoch",
+    "/runs/python-docs/join/", "/runs/python-docs/leaderboard/", "/devices/", "/account/",
+    "/users/bob/", "/trust/", "/accounts/email/", "/identity/o/device",
+)  # fmt: skip
+# The test server speaks no websocket: the page has to fall back, and the browser logs it.
+EXPECTED = ("WebSocket connection to",)
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(not CHROMIUM.exists(), reason="chromium is not installed"),
+]
+
+
+@pytest.fixture
+def address(transactional_db: None, live_server: LiveServer, alice: User, bob: User) -> str:
+    run_scene(alice, [service_user_get("beeyard"), bob])
+    device_make(bob, "a-machine-with-quite-a-long-name-" * 2)
+    return str(live_server.url)
+
+
+@pytest.fixture
+def cookie(address: str, bob: User) -> str:
+    client = Client()
+    client.force_login(bob, backend="django.contrib.auth.backends.ModelBackend")
+    return client.cookies["sessionid"].value
+
+
+@pytest.fixture
+def browser(cookie: str) -> Iterator[Any]:
+    """Last of the fixtures: while it runs, this thread may not use the database."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        yield driver.chromium.launch(
+            executable_path=str(CHROMIUM),
+            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
+        )
+
+
+def visit(browser: Any, address: str, cookie: str, **options: Any) -> tuple[Any, list[str]]:
+    context = browser.new_context(**options)
+    context.add_cookies([{"name": "sessionid", "value": cookie, "url": address}])
+    page, said = context.new_page(), []
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("console", lambda m: m.type in ("error", "warning") and said.append(m.text))
+    return page, said
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_pages_fit_the_window_and_say_no_error(
+    width: int, browser: Any, address: str, cookie: str
+) -> None:
+    page, said = visit(browser, address, cookie, viewport={"width": width, "height": 768})
+    too_wide = []
+    for path in PATHS:
+        assert page.goto(address + path).status == 200, path
+        page.wait_for_timeout(250)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            too_wide.append(path)
+    assert too_wide == []
+    assert [text for text in said if not text.startswith(EXPECTED)] == []
+
+
+def test_the_first_screen_of_a_run_fits_a_laptop(browser: Any, address: str, cookie: str) -> None:
+    page, _ = visit(browser, address, cookie, viewport={"width": 1366, "height": 768})
+    page.goto(address + "/runs/python-docs/")
+    for part in (".run-head", ".now", ".tiles", ".strip"):
+        box = page.locator(part).bounding_box()
+        assert box["y"] + box["height"] <= 768, part
+
+
+def test_a_run_is_readable_without_scripts(browser: Any, address: str, cookie: str) -> None:
+    page, _ = visit(browser, address, cookie, java_script_enabled=False)
+    page.goto(address + "/runs/python-docs/")
+    assert page.locator(".counter").inner_text() == "124,130"
+    assert page.locator("[data-peers] tbody tr").count() == 2
+    assert page.locator(".chart-still").count() == 2
+    assert page.locator(".js-only").first.is_hidden()
+
+
+def test_charts_are_drawn_and_their_view_goes_into_the_address(
+    browser: Any, address: str, cookie: str
+) -> None:
+    page, _ = visit(browser, address, cookie)
+    page.goto(address + "/runs/python-docs/")
+    page.wait_for_selector(".uplot")
+    assert page.locator(".uplot").count() == 2
+    page.click("[data-to=log]")
+    page.click("[data-to=epoch]")
+    assert page.url.endswith("?scale=log&x=epoch")
