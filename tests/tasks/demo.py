@@ -31,7 +31,7 @@ TASK = TaskConfig(
     },
 )
 OPTIMIZER = OptimizerConfig(
-    learning_rate=0.01, warmup_epochs=5, total_epochs=5000, min_learning_rate_ratio=0.1
+    learning_rate=0.015, warmup_epochs=5, total_epochs=5000, min_learning_rate_ratio=0.1
 )
 SWARM = SwarmConfig(
     target_batch_size=4096,
