@@ -1,8 +1,7 @@
 """Reads of accounts."""
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Count, Q, QuerySet
-from django.db.models.functions import Lower
+from django.db.models import QuerySet
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import ApiToken, Device, User
@@ -47,13 +46,3 @@ def profile_visible(viewer: User | AnonymousUser, username: str) -> User:
 def tokens_for(user: User) -> QuerySet[ApiToken]:
     """Return the account's API tokens that still work or once did."""
     return ApiToken.objects.filter(user=user).select_related("device")
-
-
-def people_list(query: str = "") -> QuerySet[User]:
-    """Return accounts for an organiser's list, with ``num_devices``."""
-    people = User.objects.filter(is_service=False).annotate(
-        num_devices=Count("devices", filter=Q(devices__revoked_at=None))
-    )
-    if query:
-        people = people.filter(Q(username__icontains=query) | Q(email__icontains=query))
-    return people.order_by(Lower("username"))
