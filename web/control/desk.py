@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Lower
 from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
@@ -90,6 +91,16 @@ def audit_search(text: str) -> QuerySet[AuditEntry]:
             Q(code__icontains=text) | Q(target__icontains=text) | Q(actor_name__icontains=text)
         )
     return entries
+
+
+def people_search(text: str) -> QuerySet[User]:
+    """Return accounts of people whose name or address has the text in it, with num_devices."""
+    people = User.objects.filter(is_service=False).annotate(
+        num_devices=Count("devices", filter=Q(devices__revoked_at=None))
+    )
+    if text:
+        people = people.filter(Q(username__icontains=text) | Q(email__icontains=text))
+    return people.order_by(Lower("username"))
 
 
 def _diff(previous: RunConfigVersion | None, version: RunConfigVersion) -> list[dict[str, Any]]:

@@ -8,10 +8,9 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
-from web.accounts.selectors import people_list
 from web.accounts.services import user_ban, user_unban
 from web.control.access import DeskRequest, staff_only
-from web.control.desk import audit_search
+from web.control.desk import audit_search, people_search
 from web.control.forms import BanForm
 from web.core.errors import AppError
 
@@ -23,7 +22,7 @@ PER_PAGE = 50
 def people_page(request: DeskRequest) -> HttpResponse:
     """Accounts, searched by name or address."""
     text = request.GET.get("q", "").strip()[:100]
-    page = Paginator(people_list(text), PER_PAGE).get_page(request.GET.get("page"))
+    page = Paginator(people_search(text), PER_PAGE).get_page(request.GET.get("page"))
     return render(request, "control/people.html", {"page": page, "text": text})
 
 
