@@ -114,6 +114,7 @@ async function load(span = rangeSpan()) {
   }
 }
 
+/** @returns {{from?: number, to?: number}} seconds since 1970 */
 function rangeSpan() {
   const length = RANGE_SECONDS[view.range];
   return length ? { from: Date.now() / 1000 - length } : {};
