@@ -63,17 +63,18 @@ class Installation:
 
     def start(self) -> None:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(("BEEYARD_", "DJANGO_"))}
-        log = (self.data.parent / "up.log").open("a")
         self.started_at = time.monotonic()
-        self.process = subprocess.Popen(
-            [sys.executable, "manage.py", "up", "--port", str(self.port), "--data", str(self.data)],
-            cwd=ROOT,
-            env=clean | self.extra_env,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            text=True,
-        )
+        command = [sys.executable, "manage.py", "up", "--port", str(self.port)]
+        with (self.data.parent / "up.log").open("a") as log:
+            self.process = subprocess.Popen(
+                [*command, "--data", str(self.data)],
+                cwd=ROOT,
+                env=clean | self.extra_env,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                text=True,
+            )
 
     def stop(self, seconds: float = 90) -> int:
         """Press Ctrl-C and wait for the end."""

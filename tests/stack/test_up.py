@@ -29,6 +29,7 @@ def site(tmp_path: Path) -> Iterator[Installation]:
         process.wait()
     for left in installation.processes():
         left.kill()
+    print(installation.log())  # noqa: T201 - shown when a test fails
 
 
 def come_up(site: Installation) -> None:
@@ -77,13 +78,14 @@ def test_a_site_comes_up_once_and_leaves_nothing(site: Installation, tmp_path: P
 
 def test_what_a_killed_start_left_is_ended_by_the_next(site: Installation) -> None:
     come_up(site)
-    before = {process.pid for process in site.processes()}
+    before = pids(site)
     assert site.process is not None
     site.process.kill()
     site.process.wait()
     assert site.processes(), "the site lives on without the command"
-    come_up(site)
-    assert not before & {process.pid for process in site.processes()}
+    site.start()
+    wait_for("the end of the old one", lambda: not before & pids(site), 60)
+    wait_for("the new site", lambda: site.get("/readyz"), 90)
     assert "Ending" in site.log()
     assert site.stop() == 0
     assert not site.processes()
@@ -119,5 +121,5 @@ def test_a_killed_leader_of_celery_leaves_no_second_one(site: Installation) -> N
     assert site.stop() == 0
 
 
-def pids(site: Installation, name: str) -> set[int]:
+def pids(site: Installation, name: str = "") -> set[int]:
     return {process.pid for process in site.processes(name)}

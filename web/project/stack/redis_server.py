@@ -8,7 +8,9 @@ from pathlib import Path
 
 from web.core.secretfiles import secret_file_write
 
-CONFIG = """bind 127.0.0.1
+CONFIG = """# A title of its own would overwrite the mark in its environment.
+set-proc-title no
+bind 127.0.0.1
 port {port}
 requirepass {password}
 dir {folder}
