@@ -63,8 +63,18 @@ class Site:
 
     def serve(self, application: str = "web.project.asgi:application") -> int:
         """Start uvicorn as ``make run`` does and return its process id once it listens."""
-        flags = ("--ws-per-message-deflate", "false", "--no-access-log", "--lifespan", "off")
-        address = ("--host", "127.0.0.1", "--port", str(self.port), "--log-level", "warning")
+        kind = os.environ.get("BENCH_WS", "websockets-sansio")
+        flags = ("--ws", kind, "--ws-per-message-deflate", "false", "--no-access-log")
+        address = (
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--log-level",
+            "warning",
+            "--lifespan",
+            "off",
+        )
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "uvicorn", application, *address, *flags],
