@@ -21,14 +21,8 @@ def _web() -> Program:
         *(sys.executable, "-m", "uvicorn", "web.project.asgi:application"),
         *("--host", settings.BIND, "--port", str(settings.PORT)),
         # Compressing 1 kB patches for each socket costs more than it saves.
-        *(
-            "--ws",
-            "websockets-sansio",
-            "--ws-per-message-deflate",
-            "false",
-            "--ws-max-size",
-            "65536",
-        ),
+        *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
+        *("--ws-max-size", "65536"),
         *("--timeout-graceful-shutdown", "5", "--no-access-log", "--lifespan", "off"),
     ]
     return Program("web", command, 20)
