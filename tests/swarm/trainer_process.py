@@ -22,6 +22,9 @@ from training.protocol.states import Command
 from training.trainer.run import trainer_run
 from training.trainer.session import TrainerSession, TrainerStats
 
+PACE = 0.1
+"""Seconds between micro-steps: epochs must be long beside matchmaking."""
+
 
 class EventFile:
     """A user interface that others can read."""
@@ -36,6 +39,7 @@ class EventFile:
         self.write("phase", text=text)
 
     def progress(self, stats: TrainerStats) -> None:
+        time.sleep(PACE)  # the training thread waits for its user interface
         self.write("progress", epoch=stats.epoch, loss=stats.loss, peers=stats.num_peers)
 
     def line(self, text: str) -> None:
