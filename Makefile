@@ -1,7 +1,6 @@
 # `make run` starts a site; `make test` runs all tests; plain `make` is what to run before a commit.
 SHELL := /bin/bash
 PY := .venv/bin/python
-STAMP := .venv/.installed
 ARGS ?=
 
 .DEFAULT_GOAL := check

@@ -31,6 +31,7 @@ HEALTHY = Facts(
     is_seen_in_swarm=True,
 )
 GONE = replace(HEALTHY, is_alive=False, heartbeat_age=None, is_seen_in_swarm=False)
+SILENT = replace(HEALTHY, heartbeat_age=None)
 IDLE = replace(GONE, has_process=False)
 
 TARGETS = {
@@ -63,7 +64,7 @@ _WITH_PROCESS = ("starting", "running", "training", "stopping")
             Action.BACK_OFF,
         ),
         (replace(HEALTHY, state=WorkerState.STARTING), Action.NOTE_RUNNING),
-        (replace(HEALTHY, state=WorkerState.STARTING, heartbeat_age=None), Action.NOTHING),
+        (replace(SILENT, state=WorkerState.STARTING), Action.NOTHING),
         (replace(HEALTHY, state=WorkerState.RUNNING), Action.NOTE_TRAINING),
         (
             replace(HEALTHY, state=WorkerState.RUNNING, is_seen_in_swarm=False),
@@ -72,9 +73,10 @@ _WITH_PROCESS = ("starting", "running", "training", "stopping")
         (replace(HEALTHY, is_seen_in_swarm=False), Action.NOTE_RUNNING),
         (replace(HEALTHY, heartbeat_age=SILENT_SECONDS + 1), Action.KILL),
         (
-            replace(HEALTHY, heartbeat_age=None, seconds_in_state=SILENT_SECONDS + 1),
+            replace(SILENT, state=WorkerState.STARTING, seconds_in_state=SILENT_SECONDS + 1),
             Action.KILL,
         ),
+        (replace(SILENT, seconds_in_state=SILENT_SECONDS + 1), Action.NOTHING),
         (GONE, Action.BACK_OFF),
         (
             replace(IDLE, state=WorkerState.BACKING_OFF, num_restarts=MAX_RESTARTS),

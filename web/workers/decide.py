@@ -103,7 +103,8 @@ def _startable(facts: Facts) -> Action:
 
 def _alive(facts: Facts) -> Action:
     if facts.heartbeat_age is None:
-        return Action.KILL if facts.seconds_in_state > SILENT_SECONDS else Action.NOTHING
+        is_late = facts.state is WorkerState.STARTING and facts.seconds_in_state > SILENT_SECONDS
+        return Action.KILL if is_late else Action.NOTHING
     if facts.heartbeat_age > SILENT_SECONDS:
         return Action.KILL
     if facts.state not in _UP:

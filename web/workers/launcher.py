@@ -107,12 +107,6 @@ def children_reap() -> None:
     _children[:] = [child for child in _children if child.poll() is None]
 
 
-def status_file(worker: ManagedWorker) -> Path | None:
-    """Return the heartbeat file that the process keeps fresh, None before its first write."""
-    found = list((worker_folder(worker) / "home" / "runs").glob(f"*/{worker.run.slug}/status.json"))
-    return max(found, key=lambda path: path.stat().st_mtime) if found else None
-
-
 def _log_rotate(path: Path) -> None:
     if path.exists() and path.stat().st_size > LOG_BYTES:
         path.replace(path.with_suffix(".log.1"))

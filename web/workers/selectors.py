@@ -1,6 +1,8 @@
 """Reads of managed workers."""
 
+import json
 from collections import deque
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
@@ -10,7 +12,7 @@ from web.accounts.models import User
 from web.monitoring.models import Peer, RunSwarm
 from web.runs.models import Run
 from web.workers.decide import Facts
-from web.workers.launcher import log_path, status_file
+from web.workers.launcher import log_path, worker_folder
 from web.workers.models import ManagedWorker
 from web.workers.processes import TERM_SECONDS, is_alive
 
@@ -19,6 +21,16 @@ COORDINATOR_SECONDS = 30.0
 """A coordinator that leaves saves a last checkpoint and reports what it knows."""
 _LOG_BYTES = 200_000
 _RUNS_THAT_TRAIN = (RunState.OPEN, RunState.PAUSED, RunState.FINISHING)
+_IN_SWARM = ("training", "averaging", "waiting", "paused")
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """The last word of a process in its status file."""
+
+    phase: str
+    written_at: float
+    """Seconds since the epoch."""
 
 
 def service_name(run: Run) -> str:
@@ -53,8 +65,24 @@ def stop_seconds(worker: ManagedWorker) -> float:
     return COORDINATOR_SECONDS if is_coordinator else TERM_SECONDS
 
 
+def heartbeat_read(worker: ManagedWorker) -> Heartbeat | None:
+    """Return what the process on record wrote last, None before its first word."""
+    files = (worker_folder(worker) / "home" / "runs").glob(f"*/{worker.run.slug}/status.json")
+    try:
+        path = max(files, key=lambda file: file.stat().st_mtime, default=None)
+        if path is None:
+            return None
+        body, written_at = json.loads(path.read_text()), path.stat().st_mtime
+    except (OSError, ValueError):
+        return None  # replaced at this moment
+    if not isinstance(body, dict) or body.get("pid") != worker.pid:
+        return None  # an older process left it
+    return Heartbeat(phase=str(body.get("phase", "")), written_at=written_at)
+
+
 def worker_facts(worker: ManagedWorker, now: datetime) -> Facts:
     """Return everything that the decision about a managed worker needs."""
+    heartbeat = heartbeat_read(worker)
     return Facts(
         is_wanted=worker.desired == ManagedWorker.Desired.RUNNING
         and worker.run.state in _RUNS_THAT_TRAIN,
@@ -66,8 +94,8 @@ def worker_facts(worker: ManagedWorker, now: datetime) -> Facts:
         num_restarts=worker.num_restarts,
         seconds_in_state=(now - worker.state_changed_at).total_seconds(),
         stop_seconds=stop_seconds(worker),
-        heartbeat_age=_heartbeat_age(worker, now),
-        is_seen_in_swarm=_is_seen(worker, now),
+        heartbeat_age=now.timestamp() - heartbeat.written_at if heartbeat else None,
+        is_seen_in_swarm=_is_seen(worker, heartbeat, now),
     )
 
 
@@ -85,23 +113,19 @@ def _is_coordinated(run: Run, now: datetime) -> bool:
     return since is not None and swarm.received_at.timestamp() >= since
 
 
-def _heartbeat_age(worker: ManagedWorker, now: datetime) -> float | None:
-    path = status_file(worker)
-    if path is None or worker.process_started_at is None:
-        return None
-    written = path.stat().st_mtime
-    # An older process may have left it; this one has not written yet.
-    return now.timestamp() - written if written >= worker.process_started_at else None
+def _is_seen(worker: ManagedWorker, heartbeat: Heartbeat | None, now: datetime) -> bool:
+    """Return whether this very process trains by its own word and by the coordinator's.
 
-
-def _is_seen(worker: ManagedWorker, now: datetime) -> bool:
+    The records of a process that was killed stay in the swarm for a while, so neither suffices.
+    """
+    if heartbeat is None or heartbeat.phase not in _IN_SWARM:
+        return False
     if worker.kind == ManagedWorker.Kind.COORDINATOR:
         return _is_coordinated(worker.run, now)
-    since = now - timedelta(seconds=SEEN_SECONDS)
     peers = Peer.objects.filter(
         run=worker.run,
         device__name=worker.name,
         device__user__username=service_name(worker.run),
-        seen_at__gte=since,
+        seen_at__gte=now - timedelta(seconds=SEEN_SECONDS),
     )
     return peers.exists()

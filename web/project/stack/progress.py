@@ -1,6 +1,5 @@
 """What ``up`` tells its user: each step while things come up, then a line per epoch."""
 
-import json
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,8 +12,8 @@ from training.protocol.states import WorkerState
 from web.monitoring.selectors import live_state
 from web.project.stack.terminal import Terminal
 from web.runs.models import Run
-from web.workers.launcher import status_file
 from web.workers.models import ManagedWorker
+from web.workers.selectors import heartbeat_read
 
 _WORDS = {
     "starting": "loading the model",
@@ -96,16 +95,10 @@ def _now(slug: str, epoch: int, state: dict[str, Any]) -> str:
 
 
 def _phase(worker: ManagedWorker) -> str:
-    path = status_file(worker)
-    if worker.pid is None or path is None:
+    heartbeat = heartbeat_read(worker) if worker.pid else None
+    if heartbeat is None:
         return "starting" if worker.state == WorkerState.STARTING else ""
-    try:
-        status = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return ""
-    if status.get("pid") != worker.pid:
-        return "starting"
-    words = _WORDS.get(str(status.get("phase")), "")
+    words = _WORDS.get(heartbeat.phase, "")
     if worker.kind == ManagedWorker.Kind.COORDINATOR and words:
         return "up" if words in ("training", "waiting for peers", "averaging") else words
     return words
