@@ -72,10 +72,11 @@ def test_snapshot_and_patches_together_are_the_state(training_site: Installation
 
 
 @pytest.fixture(scope="module")
-def bob(training_site: Installation) -> Person:
+def bob(training_site: Installation) -> Iterator[Person]:
     person = Person(training_site, "bob", "correct-horse-battery")
     person.sign_up()
-    return person
+    yield person
+    person.http.close()
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +87,18 @@ def volunteer(
     folder = tmp_path_factory.mktemp("bob")
     log = folder / "terminal.log"
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BEEYARD_")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "training", "join", training_site.run_url, "--plain",
-         "--home", str(folder / "home"), "--name", "bobs-laptop", "--threads", "1"],
-        cwd=ROOT, env=environment, stdout=log.open("w"), stderr=subprocess.STDOUT,
-        start_new_session=True, text=True,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "training", "join", training_site.run_url, "--plain"]
+    command += ["--home", str(folder / "home"), "--name", "bobs-laptop", "--threads", "1"]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            text=True,
+        )
     code = wait_for("the device code", lambda: user_code(log), 60)
     confirm(bob, code)
     yield process
@@ -113,8 +120,10 @@ def confirm(person: Person, code: str) -> None:
     fields = dict(re.findall(r'<input[^>]*name="([^"]+)"[^>]*value="([^"]*)"', answer.text))
     fields |= {"csrfmiddlewaretoken": token[1], "action": "confirm"}
     headers = {"Referer": str(answer.url)}
-    done = person.http.post("/identity/o/device", data=fields, headers=headers)
+    address = f"/identity/o/device?code={code}"
+    done = person.http.post(address, data=fields, headers=headers)
     assert done.status_code == 200, done.text
+    assert "back to your terminal" in done.text, "the code was not confirmed"
 
 
 def test_a_volunteer_signs_up_joins_and_appears_on_the_page(

@@ -31,7 +31,9 @@ def test_a_stopped_site_leaves_no_process_and_goes_on_from_its_checkpoint(
     site.start()
     wait_for("the site", lambda: site.get("/healthz"), 90)
     assert site.organiser() == organiser
-    Person(site, organiser["username"], organiser["password"]).log_in()
+    person = Person(site, organiser["username"], organiser["password"])
+    person.log_in()
+    person.http.close()
     resumed = wait_for(
         "the next epoch", lambda: site.state() if site.state()["epoch"] > saved else None, 180
     )
