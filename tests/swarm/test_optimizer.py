@@ -4,9 +4,11 @@ import math
 import signal
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
+from hivemind.averaging.allreduce import AveragingMode
 
 from tests.swarm.peers import Peer, config_make, dht_peer, training_peer
 from training.swarm.averaging import GradientAverager, TrainingStateAverager
@@ -151,3 +153,19 @@ def test_leaving_in_the_middle_of_a_round_is_quick(tmp_path: Path) -> None:
         optimizer.step(batch_size=32)
         optimizer.shutdown()
         assert time.monotonic() - started < 8
+
+
+async def test_a_round_knows_who_only_assists(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[AveragingMode, ...]] = []
+
+    async def watch(self: object, *args: object, modes: tuple[AveragingMode, ...]) -> None:
+        seen.append(modes)
+
+    parent = GradientAverager.__mro__[1]
+    monkeypatch.setattr(parent, "_run_allreduce_inplace_", watch)
+    averager = GradientAverager.__new__(GradientAverager)
+    averager._parent_pid = 0  # it has no process that would have to be ended
+    modes = (AveragingMode.NODE, AveragingMode.AUX, AveragingMode.CLIENT)
+    gathered = [GradientAverager.serializer.dumps([None, mode.value, b""]) for mode in modes]
+    await averager._run_allreduce_inplace_([], SimpleNamespace(gathered=gathered))
+    assert seen == [modes]
