@@ -124,9 +124,10 @@ class TrainingStateAverager(state_averager.TrainingStateAverager):
 
 
 def is_finite(tensors: Sequence[Tensor]) -> bool:
-    """Return whether no value is NaN or infinite; one pass, one number to wait for."""
+    """Return whether no value is NaN or infinite. The tensors are on one device; on a GPU there
+    is one number to wait for."""
     if not tensors:
         return True
     with torch.no_grad():
         norms = torch._foreach_norm(list(tensors))
-        return bool(torch.isfinite(torch.stack([norm.cpu() for norm in norms]).sum()))
+        return bool(torch.isfinite(torch.stack([norm.float() for norm in norms]).sum()))
