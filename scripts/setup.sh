@@ -41,5 +41,5 @@ pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --const
 "${pip[@]}" "$(grep '^torch==' requirements/train.txt)" || fail "torch could not be installed; see the lines above."
 args=()
 for file in "${files[@]}"; do args+=(--requirement "$file"); done
-"${pip[@]}" "${args[@]}" setuptools wheel || fail "a package could not be installed; see the lines above."
+"${pip[@]}" "${args[@]}" setuptools || fail "a package could not be installed; see the lines above."
 echo "$wanted" >"$stamp"
