@@ -17,6 +17,7 @@ for _name, _value in env_file_read(DATA_DIR / ".env").items():
 BIND = env_text("BEEYARD_BIND", "127.0.0.1")
 PORT = env_int("BEEYARD_PORT", 8000)
 _local_name = "127.0.0.1" if BIND in ("", "0.0.0.0", "::") else BIND  # noqa: S104
+_local_name = f"[{_local_name}]" if ":" in _local_name else _local_name
 PUBLIC_URL = env_text("BEEYARD_PUBLIC_URL", f"http://{_local_name}:{PORT}").rstrip("/")
 SITE_LOCAL_URL = f"http://{_local_name}:{PORT}"
 """How processes on this machine reach the site, whatever proxy the public address names."""
