@@ -8,6 +8,7 @@ import torch
 from training.trainer import devices
 from training.trainer.devices import (
     Place,
+    batches_split,
     micro_batch_default,
     micro_batch_fit,
     place_choose,
@@ -85,3 +86,11 @@ def test_no_room_for_one_sample_is_told() -> None:
 
     with pytest.raises(MemoryError, match="one sample"):
         micro_batch_fit(4, run)
+
+
+def test_splitting_keeps_every_sample_in_order() -> None:
+    batches = [{"x": torch.arange(0, 5), "y": torch.arange(10, 15)}, {"x": torch.arange(5, 10)}]
+    split = list(batches_split(batches, 2))
+    assert [len(batch["x"]) for batch in split] == [2, 2, 1, 2, 2, 1]
+    assert torch.cat([batch["x"] for batch in split]).tolist() == list(range(10))
+    assert torch.cat([batch["y"] for batch in split[:3]]).tolist() == list(range(10, 15))

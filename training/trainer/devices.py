@@ -1,7 +1,7 @@
 """Where the gradients are computed: device, number format, threads, size of a micro-step."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -80,3 +80,10 @@ def micro_batch_fit(samples: int, run: Callable[[int], None]) -> int:
         if samples == 1 or time.perf_counter() - started <= _WISHED_SECONDS:
             return samples
         samples //= 2
+
+
+def batches_split(batches: Iterable[Batch], samples: int) -> Iterator[Batch]:
+    """Yield the same samples in the same order, at most ``samples`` at a time."""
+    for batch in batches:
+        for at in range(0, len(next(iter(batch.values()))), samples):
+            yield {name: tensor[at : at + samples] for name, tensor in batch.items()}

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future
 from functools import partial
+from itertools import chain
 
 import torch
 
@@ -17,7 +18,13 @@ from training.swarm.dht import SwarmError, metrics_store
 from training.swarm.processes import swarm_log_to
 from training.tasks.registry import task_get
 from training.tasks.task import Batch, Task, TaskError
-from training.trainer.devices import Place, micro_batch_default, micro_batch_fit, place_choose
+from training.trainer.devices import (
+    Place,
+    batches_split,
+    micro_batch_default,
+    micro_batch_fit,
+    place_choose,
+)
 from training.trainer.entry import Membership, swarm_enter
 from training.trainer.loop import TrainingLoop
 from training.trainer.publisher import Publisher
@@ -130,22 +137,23 @@ class _Trainer:
     def _batches(self, task: Task, model: torch.nn.Module, place: Place) -> Iterator[Batch]:
         session = self._session
         build = partial(task.batches, session.config, session.artifacts, seed=self._data_seed())
-        samples = session.micro_batch
-        if samples is None:
-            first = micro_batch_default(place, session.config.swarm.target_batch_size)
-            sample = next(build(micro_batch=first))
+        if session.micro_batch is not None:
+            return build(micro_batch=session.micro_batch)
+        largest = micro_batch_default(place, session.config.swarm.target_batch_size)
+        stream = build(micro_batch=largest)
+        sample = next(stream)
 
-            def micro_step(number: int) -> None:
-                batch = {name: tensor[:number] for name, tensor in sample.items()}
-                with place.autocast():
-                    loss, _ = task.loss(model, place.move(batch))
-                loss.backward()
-                float(loss)
-                model.zero_grad()
+        def micro_step(number: int) -> None:
+            batch = {name: tensor[:number] for name, tensor in sample.items()}
+            with place.autocast():
+                loss, _ = task.loss(model, place.move(batch))
+            loss.backward()
+            loss.item()
+            model.zero_grad()
 
-            samples = micro_batch_fit(first, micro_step)
+        samples = micro_batch_fit(largest, micro_step)
         _log.info("run %s: micro-batches of %d on %s", session.config.run, samples, place.device)
-        return build(micro_batch=samples)
+        return batches_split(chain([sample], stream), samples)
 
     def _data_seed(self) -> int:
         # The device's own order; another one after a restart, or the beginning of the data
