@@ -6,7 +6,7 @@ import tempfile
 os.environ.setdefault("BEEYARD_DATA", tempfile.mkdtemp(prefix="beeyard-tests-"))
 os.environ.setdefault("BEEYARD_SECRET_KEY", "only-for-tests-" + "x" * 40)
 
-from web.project.settings import *  # noqa: E402, F403
+from web.project.settings import *  # noqa: F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"

@@ -44,7 +44,7 @@ function options(kind) {
   const axis = { stroke: text, font, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
   const xValue = (/** @type {any} */ _plot, /** @type {number|null} */ value) =>
     value == null ? "–" : view.x === "time" ? new Date(value * 1000).toLocaleString() : short(value);
-  const xAxis = { ...axis, values: (/** @type {any} */ _u, /** @type {number[]} */ all, /** @type {number} */ _i, /** @type {number} */ _s, /** @type {number} */ step) =>
+  const xAxis = { ...axis, space: 90, values: (/** @type {any} */ _u, /** @type {number[]} */ all, /** @type {number} */ _i, /** @type {number} */ _s, /** @type {number} */ step) =>
     all.map((value) => (view.x === "time" ? timeLabel(value, step) : short(value))) };
   const line = (/** @type {string} */ label, /** @type {string} */ stroke, /** @type {any} */ value, scale = "y") => ({
     label, stroke, width: 2, scale, spanGaps: true, points: { show: false },

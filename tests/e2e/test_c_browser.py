@@ -110,7 +110,7 @@ def test_a_person_signs_up_and_reads_how_to_join(
     page = context.new_page()
     watch(page, problems)
     page.goto(f"{training_site.url}/accounts/signup/?next=/runs/{RUN}/join/")
-    page.get_by_label("E-mail").fill("charlie@example.org")
+    page.get_by_label("Email").fill("charlie@example.org")
     page.get_by_label("Username").fill("charlie")
     page.get_by_label("Password", exact=True).fill("a-long-enough-secret")
     page.locator("form[method=post] button[type=submit]").last.click()

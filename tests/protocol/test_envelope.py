@@ -121,7 +121,13 @@ def test_a_message_expires_at_its_last_second() -> None:
 
 
 def test_a_message_from_the_future_is_refused_beyond_the_clock_leeway() -> None:
-    verify(pass_sign(now=NOW + timedelta(seconds=59)), typ=TYP_PASS, model=PeerPass, keys=[SITE], now=NOW)
+    verify(
+        pass_sign(now=NOW + timedelta(seconds=59)),
+        typ=TYP_PASS,
+        model=PeerPass,
+        keys=[SITE],
+        now=NOW,
+    )
     assert refusal(pass_sign(now=NOW + timedelta(seconds=62))) is ErrorCode.ENVELOPE_EXPIRED
 
 

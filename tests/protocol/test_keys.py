@@ -36,7 +36,15 @@ def test_the_public_jwk_holds_no_private_part() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "{}", "[]", "null", '{"kty":"oct","k":"AAAA"}', json.dumps({"kty": "OKP", "crv": "X25519", "x": "A" * 43})]
+    "data",
+    [
+        "",
+        "{}",
+        "[]",
+        "null",
+        '{"kty":"oct","k":"AAAA"}',
+        json.dumps({"kty": "OKP", "crv": "X25519", "x": "A" * 43}),
+    ],
 )
 def test_what_is_not_an_ed25519_key_is_refused(data: str) -> None:
     with pytest.raises(ValueError, match="Ed25519"):

@@ -18,6 +18,8 @@ from web.contributions.services import barred_reason
 from web.monitoring.models import Peer
 from web.runs.models import Run
 
+SITE_NAME = "This site"
+"""Whose the managed trainers are."""
 UNVERIFIED_NAME = "unverified peer"
 _KEPT_MESSAGES = 8192
 """Checked messages that are remembered; above the largest number of peers of one snapshot."""
@@ -107,7 +109,7 @@ def _verified(seen: PeerObservation, peer: Peer, metrics: PeerMetrics) -> LivePe
     device, user = peer.device, peer.device.user
     hardware: Mapping[str, object] = peer.hardware
     return LivePeer(
-        name=public_name(user),
+        name=SITE_NAME if user.is_service else public_name(user),
         device=device.name if user.is_profile_public else "",
         role=Role(peer.role),
         managed=user.is_service,
