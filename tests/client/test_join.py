@@ -156,6 +156,20 @@ def test_a_refusal_keeps_the_sites_code_and_remedy(
     assert (error.code, error.remedy, error.exit_code) == (code, code.info.remedy, exit_code)
 
 
+def test_an_answer_that_was_lost_after_the_challenge_was_used_is_asked_for_anew(
+    site: StandInSite, client_make: ClientMaker, home: Home
+) -> None:
+    def lose(call: Call) -> Answer:
+        site.overrides.clear()
+        site.answer(call)  # the site takes the proof, and its answer never arrives
+        return Answer(503, b"")
+
+    site.overrides[f"/api/v1/runs/{site.config.run}/join/"] = lose
+    admission = Joiner(client_make(patience=10.0), home).join()
+    assert admission.username == "bob"
+    assert len([path for path in site.paths() if path.endswith("/challenge/")]) == 2
+
+
 def test_a_cut_download_goes_on_where_it_stopped(
     site: StandInSite, client_make: ClientMaker, home: Home
 ) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from training.client.artifacts import artifact_fetch
-from training.client.errors import trust_error
+from training.client.errors import ClientError, trust_error
 from training.client.files import file_write, folder_make
 from training.client.http import PlatformClient
 from training.client.signed import config_verify, pass_verify
@@ -15,6 +15,7 @@ from training.protocol.api import Challenge, ConfigOut, JoinRequest, JoinRespons
 from training.protocol.claims import DeviceProof, PeerPass
 from training.protocol.config import RunConfig
 from training.protocol.envelope import EnvelopeError, Signed, peek_body, sign
+from training.protocol.errors import ErrorCode
 from training.protocol.keys import public_jwk
 from training.protocol.metrics import Hardware
 from training.protocol.names import TRAINER_VERSION, TYP_PROOF
@@ -64,7 +65,7 @@ class Joiner:
             ClientError: refused, not reachable, or what came is not to be trusted.
         """
         trust = self.trust_update()
-        answer = self.client.post(f"/runs/{self.slug}/join/", self._request(), JoinResponse)
+        answer = self._answer()
         config = self._config(answer.config, trust)
         return Admission(
             config=config,
@@ -77,6 +78,16 @@ class Joiner:
             username=answer.username,
             trust=trust,
         )
+
+    def _answer(self) -> JoinResponse:
+        """Ask to be let in; a challenge that a lost answer has used up is replaced once."""
+        path = f"/runs/{self.slug}/join/"
+        try:
+            return self.client.post(path, self._request(), JoinResponse)
+        except ClientError as error:
+            if error.code not in (ErrorCode.CHALLENGE_INVALID, ErrorCode.CHALLENGE_EXPIRED):
+                raise
+        return self.client.post(path, self._request(), JoinResponse)
 
     def trust_update(self) -> Trust:
         """Fetch the site's keys and return those that are trusted."""
