@@ -8,9 +8,9 @@ status=0
 echo "== fast"
 "${pytest[@]}" -n 2 -m "not redis and not postgres and not swarm and not e2e and not benchmark" || status=1
 echo "== Redis and PostgreSQL"
-"${pytest[@]}" -m "(redis or postgres) and not e2e" || status=1
+"${pytest[@]}" -m "(redis or postgres) and not e2e and not benchmark" || status=1
 echo "== swarm"
-"${pytest[@]}" -m "swarm and not e2e" || status=1
+"${pytest[@]}" -m "swarm and not e2e and not benchmark" || status=1
 echo "== end to end"
-"${pytest[@]}" -m e2e || status=1
+"${pytest[@]}" -m "e2e and not benchmark" || status=1
 exit $status
