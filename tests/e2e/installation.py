@@ -134,6 +134,12 @@ class Person:
         self.username, self.password = username, password
         self.http = httpx.Client(base_url=site.url, follow_redirects=True, timeout=20)
 
+    def __enter__(self) -> "Person":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.http.close()
+
     def post(self, path: str, page: str | None = None, **data: str) -> httpx.Response:
         form = self.http.get(page or path)
         token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form.text)

@@ -73,10 +73,9 @@ def test_snapshot_and_patches_together_are_the_state(training_site: Installation
 
 @pytest.fixture(scope="module")
 def bob(training_site: Installation) -> Iterator[Person]:
-    person = Person(training_site, "bob", "correct-horse-battery")
-    person.sign_up()
-    yield person
-    person.http.close()
+    with Person(training_site, "bob", "correct-horse-battery") as person:
+        person.sign_up()
+        yield person
 
 
 @pytest.fixture(scope="module")

@@ -31,9 +31,8 @@ def test_a_stopped_site_leaves_no_process_and_goes_on_from_its_checkpoint(
     site.start()
     wait_for("the site", lambda: site.get("/healthz"), 90)
     assert site.organiser() == organiser
-    person = Person(site, organiser["username"], organiser["password"])
-    person.log_in()
-    person.http.close()
+    with Person(site, organiser["username"], organiser["password"]) as person:
+        person.log_in()
     resumed = wait_for(
         "the next epoch", lambda: site.state() if site.state()["epoch"] > saved else None, 180
     )

@@ -58,7 +58,8 @@ def test_a_site_comes_up_once_and_leaves_nothing(site: Installation, tmp_path: P
     come_up(site)
     assert names(site) == PROGRAMS
     login = site.organiser()
-    Person(site, login["username"], login["password"]).log_in()
+    with Person(site, login["username"], login["password"]) as organiser:
+        organiser.log_in()
     assert (site.data / "organiser.json").stat().st_mode & 0o777 == 0o600
     assert all("requirepass" not in " ".join(p.cmdline()) for p in site.processes())
 
