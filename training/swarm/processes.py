@@ -19,6 +19,8 @@ from pathlib import Path
 
 from hivemind.utils.logging import use_hivemind_log_handler
 
+from training.swarm.leftovers import leftovers_clean
+
 _PR_SET_PDEATHSIG = 1
 _MAX_LOG_BYTES = 5_000_000
 _guarded = False
@@ -26,9 +28,13 @@ _log_path: Path | None = None
 
 
 def children_guard() -> None:
-    """Make every child forked from now on die with this process (Linux; elsewhere a no-op)."""
+    """Make every child forked from now on die with this process (Linux; elsewhere a no-op).
+
+    The first time, what earlier processes left behind is removed too.
+    """
     global _guarded
     if not _guarded:
+        leftovers_clean()
         os.register_at_fork(after_in_child=_prepare_child)
         _guarded = True
 
