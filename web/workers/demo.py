@@ -22,7 +22,7 @@ from web.workers.services import managed_worker_create
 
 SLUG = "python-docs"
 TOKENIZER = "tokenizer.json"
-VOCAB_SIZE = 8000
+VOCAB_SIZE = 8192
 NUM_TRAINERS = 2
 _SUMMARY = (
     "A small ALBERT learns to read the documentation that comes with every Python, "
@@ -124,9 +124,9 @@ def draft(tokenizer: Artifact) -> dict[str, Any]:
             },
         },
         "optimizer": {
-            "learning_rate": 2e-2,
+            "learning_rate": 0.015,
             "warmup_epochs": 5,
-            "total_epochs": 2000,
+            "total_epochs": 5000,
             "min_learning_rate_ratio": 0.1,
         },
         "swarm": {
