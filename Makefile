@@ -18,7 +18,7 @@ test: setup-dev ## all tests: Redis, PostgreSQL, a real swarm, a real browser
 	@scripts/test.sh
 
 test-fast: setup-dev ## tests without network, swarm or browser
-	@$(PY) -m pytest -q -m "not redis and not postgres and not swarm and not e2e and not benchmark" -n 2
+	@$(PY) -m pytest -q -m "not redis and not postgres and not swarm and not e2e and not benchmark" -n 4 --dist worksteal
 
 e2e: setup-dev ## the whole site with a real swarm and a browser
 	@$(PY) -m pytest -q -m e2e

@@ -14,7 +14,8 @@ patiently() {
 }
 
 echo "== fast"
-"${pytest[@]}" -n 2 -m "not redis and not postgres and not swarm and not e2e and not benchmark" || status=1
+# Four at a time: much of their time is spent waiting for processes.
+"${pytest[@]}" -n 4 --dist worksteal -m "not redis and not postgres and not swarm and not e2e and not benchmark" || status=1
 echo "== Redis and PostgreSQL"
 patiently -m "(redis or postgres) and not e2e and not benchmark" || status=1
 echo "== swarm"
