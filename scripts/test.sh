@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 pytest=(.venv/bin/python -m pytest -q)
 status=0
 
-# Real swarms keep real deadlines, which a busy machine can miss: what failed is tried once more,
+# Real processes keep real deadlines, which a busy machine can miss: what failed is tried once more,
 # alone. What is broken fails twice.
 patiently() {
   "${pytest[@]}" "$@" && return 0
@@ -15,7 +15,7 @@ patiently() {
 
 echo "== fast"
 # Four at a time: much of their time is spent waiting for processes.
-"${pytest[@]}" -n 4 --dist worksteal -m "not redis and not postgres and not swarm and not e2e and not benchmark" || status=1
+patiently -n 4 --dist worksteal -m "not redis and not postgres and not swarm and not e2e and not benchmark" || status=1
 echo "== Redis and PostgreSQL"
 patiently -m "(redis or postgres) and not e2e and not benchmark" || status=1
 echo "== swarm"
