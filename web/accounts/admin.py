@@ -2,9 +2,9 @@
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
-from django.http import HttpRequest
 
 from web.accounts.models import ApiToken, Device, User
+from web.core.admin import ReadOnlyAdmin
 
 
 @admin.register(User)
@@ -12,19 +12,6 @@ class PersonAdmin(UserAdmin):  # type: ignore[type-arg]
     list_display = ("username", "email", "is_staff", "is_service", "banned_at", "date_joined")
     list_filter = ("is_staff", "is_service", "is_active")
     readonly_fields = ("banned_at", "banned_reason", "last_login", "date_joined")
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Rows to look at."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
 
 
 @admin.register(Device)

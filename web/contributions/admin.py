@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from web.contributions.models import ContributionTotal, LedgerEntry
-from web.runs.admin import ReadOnlyAdmin
+from web.core.admin import ReadOnlyAdmin
 
 
 @admin.register(LedgerEntry)

@@ -6,11 +6,8 @@ from django.http import HttpRequest
 from web.core.models import AuditEntry
 
 
-@admin.register(AuditEntry)
-class AuditEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    list_display = ("at", "actor_name", "code", "target")
-    list_filter = ("code",)
-    search_fields = ("actor_name", "target")
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    """Rows to look at: changes go through services, which sign, audit and announce them."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
@@ -20,3 +17,10 @@ class AuditEntryAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         return False
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    list_display = ("at", "actor_name", "code", "target")
+    list_filter = ("code",)
+    search_fields = ("actor_name", "target")

@@ -2,8 +2,8 @@
 
 from django.contrib import admin
 
+from web.core.admin import ReadOnlyAdmin
 from web.monitoring.models import EpochRecord, Peer, RunEvent, RunSwarm
-from web.runs.admin import ReadOnlyAdmin
 
 
 @admin.register(Peer)

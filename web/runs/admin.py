@@ -1,22 +1,9 @@
 """Runs in Django's admin: to look at, not to change past the services."""
 
 from django.contrib import admin
-from django.http import HttpRequest
 
+from web.core.admin import ReadOnlyAdmin
 from web.runs.models import Checkpoint, Run, RunConfigVersion, RunMember
-
-
-class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Shows rows whose changes have to be signed, audited or announced."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        return False
 
 
 @admin.register(Run)

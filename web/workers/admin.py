@@ -2,7 +2,7 @@
 
 from django.contrib import admin
 
-from web.runs.admin import ReadOnlyAdmin
+from web.core.admin import ReadOnlyAdmin
 from web.workers.models import ManagedWorker, WorkerEvent
 
 
