@@ -63,6 +63,8 @@ class PassResponse(TolerantModel):
     commands: tuple[Command, ...] = ()
     config_version: PositiveInt
     bootstrap_peers: tuple[str, ...] = ()
+    revocations: str = ""
+    """JWS of the run's current :class:`Revocations`; empty from a site that has none."""
 
     model_config = {"populate_by_name": True, "frozen": True, "extra": "ignore"}
 
@@ -80,6 +82,8 @@ class SnapshotResponse(TolerantModel):
     """Newest finished epoch in the ledger: reports up to it need not be sent again."""
     state: RunState = RunState.OPEN
     config_version: PositiveInt = 1
+    revocations: str = ""
+    """JWS of the run's current :class:`Revocations`, for the coordinator to spread."""
 
 
 class CheckpointRequest(FrozenModel):

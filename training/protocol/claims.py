@@ -48,7 +48,11 @@ class Receipt(FrozenModel):
 
 
 class Revocations(FrozenModel):
+    """Peers of a run that nobody in the swarm may deal with any more, whatever pass they show."""
+
     run: Slug
+    seq: int = Field(default=0, ge=0)
+    """Grows whenever the list changes: of two lists, the larger number counts."""
     peer_ids: tuple[str, ...]
 
 

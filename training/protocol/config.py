@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import Field, JsonValue, PositiveFloat, PositiveInt
+from pydantic import Field, JsonValue, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from training.protocol.base import FrozenModel, Sha256, Slug
 from training.protocol.names import PROTOCOL_VERSION, TRAINER_VERSION, swarm_id
@@ -56,6 +56,13 @@ class SwarmConfig(FrozenModel):
     compression: Literal["none", "float16"] = "float16"
     min_peers: PositiveInt = 1
     """Below this many trainers the page says that the run waits for peers."""
+    admission: Literal["pass", "open"] = "pass"
+    """``pass``: every call between peers needs a pass of the site. ``open``: anybody may join,
+    such as stock hivemind trainers; for swarms that no stranger can reach."""
+    pass_grace_seconds: NonNegativeFloat = 3600.0
+    """How long a peer that was admitted stays so without a fresh pass, when the site is away."""
+    robust_averaging: Literal["off", "clip"] = "clip"
+    """``clip``: what a peer sends to an average is cut to the distance that the others keep."""
 
 
 class CheckpointConfig(FrozenModel):

@@ -47,6 +47,8 @@ class PeerMetrics(TolerantModel):
     """The last finished epochs, so that a coordinator that was away can catch up."""
     trainer_version: str = Field(default="", max_length=40)
     client_mode: bool = False
+    revocations_seq: NonNegativeInt = 0
+    """Number of the revocation list that this peer applies."""
     taken_at: Instant
 
 
