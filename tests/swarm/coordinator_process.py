@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from tests.swarm.stand_in_passes import PassOffice
 from tests.swarm.stand_in_site import StandInSite
 from training.client.swarm_key import swarm_key_load_or_create
 from training.coordinator.service import coordinator_run
@@ -17,6 +18,7 @@ from training.coordinator.session import CoordinatorSession
 from training.protocol.config import RunConfig
 from training.protocol.envelope import sign
 from training.protocol.keys import key_generate
+from training.protocol.states import Role
 
 
 def main(folder: Path, port: int, peers: list[str]) -> int:
@@ -27,10 +29,15 @@ def main(folder: Path, port: int, peers: list[str]) -> int:
         now, lifetime = datetime.now(UTC), timedelta(minutes=5)
         return sign(body, typ=typ, key=device, issuer="test", lifetime=lifetime, now=now)
 
+    config = RunConfig.model_validate_json((folder / "config.json").read_text())
+    key, office = swarm_key_load_or_create(folder / "swarm.key"), PassOffice(folder / "site")
+    gate = office.gate(folder / "work", config, key, role=Role.COORDINATOR)
+    office.beat(gate, config, key, seconds=config.report.heartbeat_seconds)
     return coordinator_run(
         CoordinatorSession(
-            config=RunConfig.model_validate_json((folder / "config.json").read_text()),
-            key=swarm_key_load_or_create(folder / "swarm.key"),
+            config=config,
+            key=key,
+            gate=gate,
             sign=signed,
             post_snapshot=site.post_snapshot,
             post_checkpoint=site.post_checkpoint,

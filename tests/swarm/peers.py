@@ -40,6 +40,7 @@ def config_make(optimizer: OptimizerConfig | None = None, **swarm: Any) -> RunCo
         "load_state_timeout_seconds": 15.0,
         "average_state_every": 1000,
         "compression": "none",
+        "admission": "open",
     }
     return RunConfig(
         run="tiny",

@@ -7,11 +7,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.swarm.stand_in_site import StandInSite
-from training.client.swarm_key import swarm_key_load_or_create
+from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.config import RunConfig
 
 ROOT = Path(__file__).parents[2]
@@ -46,10 +46,16 @@ class Swarm:
         self._start("coordinator", "coordinator_process", str(home), str(self.port), *peers)
         wait_until("the coordinator to answer", lambda: port_answers(self.port))
 
-    def start_trainer(self, name: str, *, speed: float = 40, stock: bool = False) -> None:
-        words = ["--stock"] if stock else []
-        home = str(self._home(name))
-        self._start(name, "small_trainer", home, str(speed), *words, self.address)
+    def start_trainer(
+        self, name: str, *words: str, speed: float = 40, peers: Sequence[str] = ()
+    ) -> None:
+        """``words``: options of the small trainer; ``peers``: entrances beside the coordinator."""
+        home, site = str(self._home(name)), str(self.site.folder)
+        options = ["--site", site, *words]
+        self._start(name, "small_trainer", home, str(speed), *options, self.address, *peers)
+
+    def key_of(self, name: str) -> SwarmKey:
+        return swarm_key_load_or_create(self._home(name) / "swarm.key")
 
     def started_at_epoch(self, name: str) -> int:
         """Wait for a trainer's first micro-step; return the epoch it began in."""

@@ -1,31 +1,36 @@
-"""The smallest trainer: ``python -m tests.swarm.small_trainer FOLDER SPEED [--stock] PEERS…``.
+"""The smallest trainer: ``python -m tests.swarm.small_trainer FOLDER SPEED [OPTIONS] PEERS…``.
 
 It trains the config's task at ``SPEED`` samples per second until SIGTERM, with our optimizer and
 signed metrics; with ``--stock``, hivemind's own optimizer and no metrics at all.
 ``FOLDER/truth.jsonl`` gets one line per finished epoch: what really entered the average.
 """
 
+import argparse
 import json
 import signal
-import sys
 import threading
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import hivemind
 import torch
 
+from tests.swarm.stand_in_passes import PassOffice, clock_measured
+from training.client.clock import SiteClock
+from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.config import RunConfig
 from training.protocol.envelope import sign
 from training.protocol.keys import key_generate
 from training.protocol.metrics import EpochSamples, PeerMetrics
 from training.protocol.names import TYP_METRICS
+from training.swarm.clock import swarm_clock_set, swarm_now
 from training.swarm.dht import dht_start, dht_stop, metrics_store
 from training.swarm.identity import rsa_key
 from training.swarm.optimizer import swarm_optimizer
+from training.swarm.watch import GateWatch
 from training.tasks.optim import optimizer_build, scheduler_build
 from training.tasks.registry import task_get
 
@@ -35,8 +40,11 @@ MICRO_BATCH = 8
 class Publisher(threading.Thread):
     """Publishes signed metrics every half second."""
 
-    def __init__(self, config: RunConfig, dht: hivemind.DHT, key: SwarmKey) -> None:
+    def __init__(
+        self, config: RunConfig, dht: hivemind.DHT, key: SwarmKey, gate: Gate | None
+    ) -> None:
         super().__init__(daemon=True)
+        self.gate = gate
         self.config, self.dht, self.key, self.device = config, dht, key, key_generate()
         self.epoch = self.samples = self.total = 0
         self.loss: float | None = None
@@ -44,7 +52,7 @@ class Publisher(threading.Thread):
 
     def run(self) -> None:
         while True:
-            now = datetime.now(UTC)
+            now = swarm_now()
             metrics = PeerMetrics(
                 run=self.config.run,
                 lineage=self.config.lineage,
@@ -56,6 +64,7 @@ class Publisher(threading.Thread):
                 samples_per_second=5.0,
                 loss=self.loss,
                 recent=tuple(self.recent[-32:]),
+                revocations_seq=self.gate.view.revocations_seq if self.gate else 0,
                 taken_at=now,
             )
             lifetime = timedelta(minutes=2)
@@ -73,9 +82,26 @@ class Publisher(threading.Thread):
             time.sleep(0.5)
 
 
-def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> None:
+def main(
+    folder: Path, speed: float, *, is_stock: bool, site: str, ahead: float, peers: list[str]
+) -> None:
     config = RunConfig.model_validate_json((folder / "config.json").read_text())
     key = swarm_key_load_or_create(folder / "swarm.key")
+    real = time.time
+    time.time = lambda: real() + ahead
+    clock = clock_measured(ahead)
+    swarm_clock_set(clock.correction)
+    gate = None
+    if config.swarm.admission == "pass":
+        office = PassOffice(Path(site), SiteClock())
+        gate = Gate(
+            folder,
+            config=config,
+            keys=[office.key],
+            peer_pass=office.pass_make(config, key),
+            clock=clock,
+        )
+        office.beat(gate, config, key, seconds=config.report.heartbeat_seconds)
     dht = dht_start(
         key=key,
         run_id=config.swarm_id,
@@ -83,15 +109,21 @@ def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> Non
         bind="127.0.0.1",
         port=0,
         client_mode=False,
+        gate=gate,
     )
+    watch = GateWatch(
+        dht, key=key, gate=gate, clock=clock, spreads_list=False, revoked=lambda: None
+    )
+    watch.look()
     task = task_get(config.task.name)
     model = task.model_build(config, folder)
     optimizer = (stock_optimizer if is_stock else our_optimizer)(config, dht, key, model)
     leaving = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: leaving.set())
+    watch.start()
     optimizer.load_state_from_peers()
-    publisher = Publisher(config, dht, key)
+    publisher = Publisher(config, dht, key, gate)
     publisher.epoch = optimizer.local_epoch
     if not is_stock:
         publisher.start()
@@ -113,13 +145,20 @@ def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> Non
             note_epoch(folder, epoch, before + count)
         for finished in [] if is_stock else optimizer.finished:
             note_epoch(folder, finished.epoch, finished.samples)
+            note_group(folder, finished.group_size, finished.seconds)
             entered = EpochSamples(epoch=finished.epoch, samples=finished.samples)
             publisher.recent.append(entered)
         if not is_stock:
             optimizer.finished.clear()
         publisher.epoch, publisher.samples = optimizer.local_epoch, 0
+    watch.stop()
     optimizer.shutdown()
     dht_stop(dht)
+
+
+def note_group(folder: Path, size: int, seconds: float) -> None:
+    with (folder / "groups.jsonl").open("a") as file:
+        file.write(json.dumps({"at": time.time(), "size": size, "seconds": seconds}) + "\n")
 
 
 def note_epoch(folder: Path, epoch: int, samples: int) -> None:
@@ -162,5 +201,19 @@ def stock_optimizer(
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--stock"]
-    main(Path(words[0]), float(words[1]), is_stock="--stock" in sys.argv, peers=words[2:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("speed", type=float)
+    parser.add_argument("peers", nargs="*")
+    parser.add_argument("--stock", action="store_true")
+    parser.add_argument("--site", default="")
+    parser.add_argument("--ahead", type=float, default=0.0)
+    words = parser.parse_intermixed_args()
+    main(
+        words.folder,
+        words.speed,
+        is_stock=words.stock,
+        site=words.site,
+        ahead=words.ahead,
+        peers=words.peers,
+    )

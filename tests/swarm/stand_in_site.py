@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.swarm.stand_in_passes import PassOffice
 from training.client.errors import UNREACHABLE, PlatformError
 from training.client.files import json_read, json_write
 from training.protocol.api import (
@@ -29,6 +30,7 @@ class StandInSite:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
+        self.passes = PassOffice(folder)
 
     @property
     def state(self) -> dict[str, Any]:
@@ -67,7 +69,12 @@ class StandInSite:
             json_write(self.folder / "state.json", state)
             json_write(self.folder / "snapshot.json", snapshot.model_dump(mode="json"))
         newest = max(map(int, state["ledger"]), default=None)
-        return SnapshotResponse(accepted=accepted, last_seq=state["seq"], last_epoch=newest)
+        return SnapshotResponse(
+            accepted=accepted,
+            last_seq=state["seq"],
+            last_epoch=newest,
+            revocations=self.passes.revocations,
+        )
 
     def post_checkpoint(self, request: CheckpointRequest) -> CheckpointOut:
         self._refuse_when_down()

@@ -161,9 +161,18 @@ def test_an_empty_swarm_goes_on_from_the_newest_checkpoint_that_is_whole(swarm: 
     assert f"{newest} is skipped" in (swarm.folder / "coordinator" / "coordinator.log").read_text()
 
 
-def test_a_stock_trainer_shows_unverified_and_is_counted(swarm: Swarm) -> None:
-    swarm.start_coordinator()
-    swarm.start_trainer("charlie", speed=90, stock=True)
+def test_a_stock_trainer_in_an_open_run_shows_unverified_and_is_counted(tmp_path: Path) -> None:
+    open_to_all = CONFIG.swarm.model_copy(update={"admission": "open"})
+    swarm = Swarm(tmp_path, CONFIG.model_copy(update={"swarm": open_to_all}))
+    try:
+        swarm.start_coordinator()
+        swarm.start_trainer("charlie", "--stock", speed=90)
+        stock_trainer_is_counted(swarm)
+    finally:
+        swarm.close()
+
+
+def stock_trainer_is_counted(swarm: Swarm) -> None:
     wait_for_epochs(swarm, 2)
     assert same(swarm.site.ledger(), swarm.truth("charlie"))
     snapshot = swarm.site.snapshot

@@ -9,10 +9,18 @@ from pathlib import Path
 from training.cli.arguments import Arguments
 from training.cli.logs import log_file_open, logging_to
 from training.cli.output import Output
-from training.cli.seat import Seat, bind_address, is_restart_needed, process_restart, seat_open
+from training.cli.seat import (
+    Seat,
+    bind_address,
+    gate_open,
+    is_restart_needed,
+    process_restart,
+    seat_open,
+)
 from training.client.entrances import entrances_write
 from training.client.errors import ClientError, ExitCode
 from training.client.files import folder_make
+from training.client.heartbeat import Heartbeat, HeartbeatEvents
 from training.client.http import PlatformClient
 from training.client.join import Admission
 from training.client.retry import Retry
@@ -20,9 +28,11 @@ from training.client.store import run_locked
 from training.protocol.api import (
     CheckpointOut,
     CheckpointRequest,
+    PassRequest,
     SnapshotRequest,
     SnapshotResponse,
 )
+from training.protocol.names import TRAINER_VERSION
 from training.protocol.states import Role, RunState
 
 _log = logging.getLogger(__name__)
@@ -48,8 +58,21 @@ class SiteLine:
             clock=seat.client.clock,
         )
         self._runs = f"/runs/{seat.address.slug}"
+        self.gate = gate_open(seat, admission)
+        # Nothing but the heartbeat renews a pass, and a coordinator is a peer like others.
+        events = HeartbeatEvents(
+            progress=lambda: PassRequest(trainer_version=TRAINER_VERSION),
+            command=lambda _: None,
+            config=lambda _: None,
+            refused=lambda error: _log.warning("run %s: %s", self._config.run, error.detail),
+        )
+        self._heartbeat = Heartbeat(seat.joiner, admission, events, gate=self.gate)
         self.outcome: ExitCode | None = None
         self.is_restart = False
+
+    def start(self) -> None:
+        """Begin to renew the pass."""
+        self._heartbeat.start()
 
     def post_snapshot(self, request: SnapshotRequest) -> SnapshotResponse:
         answer = self._client.post(f"{self._runs}/snapshots/", request, SnapshotResponse)
@@ -63,7 +86,8 @@ class SiteLine:
         return self._client.post(f"{self._runs}/checkpoints/", request, CheckpointOut)
 
     def close(self) -> None:
-        """Close idle connections."""
+        """End the heartbeat and close idle connections."""
+        self._heartbeat.stop()
         self._client.close()
 
     def _config_changed(self) -> None:
@@ -97,6 +121,7 @@ def coordinator(args: Arguments, out: Output) -> int:
                 f"as {admission.username}"
             )
             with closing(SiteLine(seat, admission)) as line:
+                line.start()
                 code = _run(args, seat, admission, line)
     if line.is_restart:
         process_restart(0)
@@ -117,6 +142,8 @@ def _run(args: Arguments, seat: Seat, admission: Admission, line: SiteLine) -> i
         artifacts=admission.artifacts,
         work_dir=seat.joiner.folder,
         checkpoints_dir=folder_make(Path(args.checkpoints).expanduser().resolve()),
+        gate=line.gate,
+        clock=seat.client.clock,
         bind=bind_address(args, seat.address),
         port=args.port or 0,
     )

@@ -14,9 +14,10 @@ from pydantic import BaseModel
 from training.cli.arguments import Arguments
 from training.client.address import SiteAddress, run_address_parse
 from training.client.credentials import StoredLogin, given_token_read
+from training.client.gate import Gate
 from training.client.hardware import hardware_read
 from training.client.http import Credentials, PlatformClient
-from training.client.join import Joiner
+from training.client.join import Admission, Joiner
 from training.client.retry import Retry
 from training.client.store import Home, home_open
 from training.protocol.config import RunConfig
@@ -72,6 +73,21 @@ def seat_open(
             hardware=hardware_read(),
         )
         yield Seat(address, home, credentials, joiner)
+
+
+def gate_open(seat: Seat, admission: Admission) -> Gate:
+    """Return what this device's peer knows of passes and revoked peers; kept in the run's folder.
+
+    Raises:
+        ClientError: the folder cannot be written.
+    """
+    return Gate(
+        seat.joiner.folder,
+        config=admission.config.body,
+        keys=admission.trust.keys,
+        peer_pass=admission.peer_pass.token,
+        clock=seat.client.clock,
+    )
 
 
 def bind_address(args: Arguments, address: SiteAddress) -> str:

@@ -7,11 +7,12 @@ from training.cli.admit import admit, entrances_wait
 from training.cli.arguments import Arguments
 from training.cli.output import Output
 from training.cli.screen import Screen, screen_open
-from training.cli.seat import Seat, bind_address, is_restart_needed
+from training.cli.seat import Seat, bind_address, gate_open, is_restart_needed
 from training.cli.signals import StopSignals
 from training.client.errors import ClientError, ExitCode
 from training.client.heartbeat import Heartbeat, HeartbeatEvents
 from training.client.join import Admission
+from training.client.refusals import PASSING
 from training.client.status import StatusFile
 from training.protocol.config import RunConfig
 from training.protocol.errors import ErrorCode
@@ -21,7 +22,7 @@ from training.trainer.control import TrainerControl
 from training.trainer.session import TrainerSession
 
 _log = logging.getLogger(__name__)
-_WAITED_OUT = frozenset({ErrorCode.RUN_NOT_OPEN, ErrorCode.CONFIG_MISSING, ErrorCode.NOT_JOINED})
+_WAITED_OUT = PASSING | {ErrorCode.RUN_NOT_OPEN, ErrorCode.CONFIG_MISSING, ErrorCode.NOT_JOINED}
 """Refusals that pass by themselves once a device was in the run."""
 
 
@@ -79,6 +80,7 @@ class _Stint:
         self._refusal: ClientError | None = None
         self._is_restart = self._is_upgrade_told = False
         self._screen: Screen | None = None
+        self._gate = gate_open(seat, admission)
         self._heartbeat = Heartbeat(
             seat.joiner,
             admission,
@@ -89,6 +91,7 @@ class _Stint:
                 refused=self._refused,
                 counted=self._say,
             ),
+            gate=self._gate,
         )
 
     def run(self) -> StintEnd:
@@ -129,6 +132,8 @@ class _Stint:
             threads=args.threads,
             micro_batch=args.micro_batch,
             control=self._control,
+            gate=self._gate,
+            clock=self._seat.client.clock,
             bootstrap_refresh=self._bootstrap_refresh,
         )
 

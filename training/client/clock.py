@@ -6,8 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 WARN_SECONDS = 2.0
-SWARM_SECONDS = 3.0
-"""hivemind refuses peers whose clocks differ by more."""
+"""A clock that is further off is told of; the swarm's time is corrected in any case."""
 
 
 class SiteClock:
@@ -27,6 +26,12 @@ class SiteClock:
         """Site minus this machine, seconds; None before the first answer."""
         return None if self._low is None else (self._low + self._high) / 2
 
+    @property
+    def correction(self) -> float:
+        """Seconds to add to this machine's clock; 0 while it agrees as far as can be told."""
+        offset = self.offset
+        return offset if offset is not None and self.is_off(0.0) else 0.0
+
     def is_off(self, seconds: float) -> bool:
         """Return whether the clocks surely differ by more than ``seconds``."""
         return self._low is not None and (self._low > seconds or self._high < -seconds)
@@ -37,8 +42,7 @@ class SiteClock:
 
     def now(self) -> datetime:
         """Return the site's time, as well as it is known."""
-        offset = self.offset or 0.0
-        return datetime.fromtimestamp(self._wall(), UTC) + timedelta(seconds=offset)
+        return datetime.fromtimestamp(self._wall(), UTC) + timedelta(seconds=self.correction)
 
     def observe(self, date_header: str | None, *, sent: float, received: float) -> None:
         """Learn from one answer; ``sent`` and ``received`` are this machine's time."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from training.client.errors import ClientError, PlatformError
+from training.client.gate import Gate
 from training.client.join import Admission, Joiner
 from training.client.receipts import ReceiptReader
 from training.protocol.api import PassRequest, PassResponse
@@ -29,14 +30,23 @@ class HeartbeatEvents:
     """A newer config version is published."""
     refused: Callable[[ClientError], None]
     """The site wants this device no longer (banned, revoked, run over)."""
-    counted: Callable[[str], None]
-    """A sentence about a new receipt."""
+    counted: Callable[[str], None] | None = None
+    """A sentence about a new receipt; None: receipts are not asked for."""
 
 
 class Heartbeat:
     """A thread that talks to the site beside the training and never holds it up."""
 
-    def __init__(self, joiner: Joiner, admission: Admission, events: HeartbeatEvents) -> None:
+    def __init__(
+        self,
+        joiner: Joiner,
+        admission: Admission,
+        events: HeartbeatEvents,
+        *,
+        gate: Gate | None = None,
+    ) -> None:
+        """``gate`` is told of every fresh pass, of the site's keys and of the revoked peers."""
+        self._gate = gate
         self._joiner = joiner
         self._admission = admission
         self._events = events
@@ -77,6 +87,12 @@ class Heartbeat:
         path = f"/runs/{self._joiner.slug}/pass/"
         answer = self._joiner.client.post(path, self._events.progress(), PassResponse)
         self._pass = self._checked(answer.peer_pass)
+        if self._gate is not None:
+            self._gate.heard(
+                peer_pass=self._pass.token,
+                keys=self._receipts.trust.keys,
+                revocations=answer.revocations,
+            )
         if answer.bootstrap_peers:
             self._bootstrap_peers = answer.bootstrap_peers
         return answer
@@ -128,6 +144,8 @@ class Heartbeat:
             _log.warning("heartbeat of run %s: %s", self._joiner.slug, error.detail)
 
     def _tell_receipts(self) -> None:
+        if self._events.counted is None:
+            return
         try:
             for line in self._receipts.fetch():
                 self._events.counted(line)

@@ -3,7 +3,6 @@
 import logging
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +12,7 @@ from training.coordinator.checkpoints import Checkpoint, CheckpointStore, is_due
 from training.coordinator.report import wait_seconds
 from training.protocol.api import CheckpointOut, CheckpointRequest
 from training.protocol.config import RunConfig
+from training.swarm.clock import swarm_now
 from training.swarm.state_files import StateError
 
 logger = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class Keeper:
 
     def _save(self) -> Checkpoint:
         donor = self._donor
-        checkpoint = self._store.save(donor.epoch, donor.save, now=datetime.now(UTC))
+        checkpoint = self._store.save(donor.epoch, donor.save, now=swarm_now())
         self.saved = checkpoint.epoch
         logger.info("run %s: checkpoint of epoch %d saved", self._config.run, checkpoint.epoch)
         return checkpoint

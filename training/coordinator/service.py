@@ -10,12 +10,12 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from training.client.errors import ClientError, ExitCode
+from training.client.refusals import refusal_error
 from training.client.status import StatusFile
 from training.coordinator.checkpoints import CheckpointStore
 from training.coordinator.entrances import Entrances
@@ -23,14 +23,17 @@ from training.coordinator.keeper import Keeper
 from training.coordinator.known_peers import KnownPeers
 from training.coordinator.report import Reporter, SnapshotNumber
 from training.coordinator.session import CoordinatorSession
-from training.coordinator.start import dht_join, donor_make
+from training.coordinator.start import dht_join, donor_make, gate_of
 from training.coordinator.watch import Senses, Sight, Watch
+from training.protocol.admission import Verdict
 from training.protocol.states import Role
+from training.swarm.clock import swarm_clock_set, swarm_now
 from training.swarm.dht import SwarmError, dht_stop, metrics_read, visible_addresses
 from training.swarm.donor import Donor
 from training.swarm.processes import swarm_log_to
 from training.swarm.recorder import ProgressReader, ProgressRecorder
 from training.swarm.records import ProgressRecord
+from training.swarm.watch import GateWatch
 from training.tasks.task import TaskError
 
 logger = logging.getLogger(__name__)
@@ -73,18 +76,33 @@ def _in_swarm(session: CoordinatorSession, status: StatusFile, stop: "StopSignal
         own_peer_id=session.key.peer_id,
         given=session.bootstrap_peers,
     )
+    swarm_clock_set(session.clock.correction)
     dht = dht_join(session, recorder, known.addresses)
     donor: Donor | None = None
+    watch = GateWatch(
+        dht,
+        key=session.key,
+        gate=gate_of(session),
+        clock=session.clock,
+        spreads_list=True,
+        revoked=stop.revoke,
+    )
     try:
+        watch.look()
         donor = donor_make(session, dht)
         # hivemind's averager takes Ctrl-C away from the process that makes it.
         stop.listen()
+        watch.start()
         Coordinator(session, dht, donor=donor, recorder=recorder, known=known, status=status).run(
             stop
         )
+        if stop.is_revoked:
+            refusal = refusal_error(Verdict.PEER_REVOKED)
+            raise SwarmError(refusal.detail, refusal.remedy)
         return int(ExitCode.FINE)
     finally:
         status.update(phase="leaving")
+        watch.stop()
         if donor is not None:
             donor.stop()
         dht_stop(dht)
@@ -96,6 +114,13 @@ class StopSignal:
 
     def __init__(self) -> None:
         self._event = threading.Event()
+        self.is_revoked = False
+        """The site took this coordinator's access away."""
+
+    def revoke(self) -> None:
+        """Leave because the site's list of revoked peers names us."""
+        self.is_revoked = True
+        self._event.set()
 
     def listen(self) -> None:
         """Take the signals; again after something else took them."""
@@ -127,7 +152,7 @@ class Coordinator:
     ) -> None:
         config, work_dir = session.config, session.work_dir
         self._config, self._status, self._is_done = config, status, False
-        self._dht = dht
+        self._dht, self._gate = dht, session.gate
         self._reporter = Reporter(
             sign=session.sign,
             post=session.post_snapshot,
@@ -176,8 +201,10 @@ class Coordinator:
         """One look. Whatever fails, the next one comes: the last good picture stands."""
         try:
             response = self._reporter.response
+            if response is not None and response.revocations and self._gate is not None:
+                self._gate.revocations_take(response.revocations)
             sight = self._watch.look(
-                datetime.now(UTC), acknowledged=response.last_epoch if response else None
+                swarm_now(), acknowledged=response.last_epoch if response else None
             )
             self._tell(sight)
             error = sight.trouble or self._reporter.error or self._keeper.error

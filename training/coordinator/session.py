@@ -1,11 +1,13 @@
 """What a coordinator is given when it starts: its run, its keys, and the site's calls."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import BaseModel
 
+from training.client.clock import SiteClock
+from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey
 from training.protocol.api import (
     CheckpointOut,
@@ -36,5 +38,8 @@ class CoordinatorSession:
     """Holds one folder ``<lineage>-<epoch>`` per checkpoint."""
     bind: str = "127.0.0.1"
     port: int = 0
+    gate: Gate | None = None
+    """Passes and lists; needed unless the config's admission is open."""
+    clock: SiteClock = field(default_factory=SiteClock)
     announce: tuple[str, ...] = ()
     """Multiaddresses to tell others instead of the ones listened on."""

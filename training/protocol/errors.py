@@ -32,6 +32,14 @@ class ErrorCode(StrEnum):
     CHALLENGE_INVALID = "challenge_invalid"
     CHALLENGE_EXPIRED = "challenge_expired"
     PASS_EXPIRED = "pass_expired"
+    PASS_NONE = "pass_none"
+    PASS_WRONG_RUN = "pass_wrong_run"
+    PASS_WRONG_LINEAGE = "pass_wrong_lineage"
+    PASS_WRONG_PEER = "pass_wrong_peer"
+    PASS_BAD_SIGNATURE = "pass_bad_signature"
+    PASS_UNKNOWN_KEY = "pass_unknown_key"
+    PEER_REVOKED = "peer_revoked"
+    CLOCK_OFF = "clock_off"
     BAD_SIGNATURE = "bad_signature"
     UNKNOWN_KEY = "unknown_key"
     ENVELOPE_EXPIRED = "envelope_expired"
@@ -106,6 +114,43 @@ ERRORS: dict[ErrorCode, ErrorInfo] = {
     ),
     ErrorCode.PASS_EXPIRED: ErrorInfo(
         410, "The pass has expired", "Ask for a fresh pass; check this machine's clock."
+    ),
+    ErrorCode.PASS_NONE: ErrorInfo(
+        403,
+        "The swarm takes no peer without a pass",
+        "Enter with `beeyard join` and the run's page.",
+    ),
+    ErrorCode.PASS_WRONG_RUN: ErrorInfo(
+        403, "The pass is for another run", "Run `beeyard join` with the address of this run."
+    ),
+    ErrorCode.PASS_WRONG_LINEAGE: ErrorInfo(
+        403,
+        "The pass is for another lineage of the run",
+        "The run's model changed: run `beeyard join` again to get the new config and pass.",
+    ),
+    ErrorCode.PASS_WRONG_PEER: ErrorInfo(
+        403,
+        "The pass is made out to another peer",
+        "Run `beeyard join` on this machine: a pass is good for one swarm key only.",
+    ),
+    ErrorCode.PASS_BAD_SIGNATURE: ErrorInfo(
+        403, "The pass is not what the site signed", "Run `beeyard join` again for a new pass."
+    ),
+    ErrorCode.PASS_UNKNOWN_KEY: ErrorInfo(
+        403,
+        "The pass is signed with a key that the swarm does not know",
+        "Check that the run's address is right. After a change of the site's key, wait a minute "
+        "and join again.",
+    ),
+    ErrorCode.PEER_REVOKED: ErrorInfo(
+        403,
+        "The run's organisers took this peer's access away",
+        "Write to the organisers if you think it is a mistake.",
+    ),
+    ErrorCode.CLOCK_OFF: ErrorInfo(
+        403,
+        "This machine's clock is too far from the swarm's",
+        "Switch on time synchronisation, such as `timedatectl set-ntp true`, and join again.",
     ),
     ErrorCode.BAD_SIGNATURE: ErrorInfo(
         422, "The signature does not fit", "Sign the exact bytes with the registered key."

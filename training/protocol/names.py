@@ -50,3 +50,18 @@ def progress_key(run_id: str) -> str:
 def metrics_key(run_id: str) -> str:
     """Return the DHT key under which each peer keeps its device-signed metrics."""
     return f"{run_id}_metrics"
+
+
+def members_key(run_id: str) -> str:
+    """Return the DHT key under which each member keeps its pass."""
+    return f"{run_id}_members"
+
+
+def revocations_key(run_id: str) -> str:
+    """Return the DHT key under which coordinators keep the site's list of revoked peers."""
+    return f"{run_id}_revocations"
+
+
+def admission_protocol(run_id: str) -> str:
+    """Return the libp2p protocol at which a peer tells a caller whether it would let it in."""
+    return f"/beeyard/{run_id}/admission/1"

@@ -16,8 +16,10 @@ from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim import grad_averager, state_averager
 from torch import Tensor
 
+from training.swarm.gated import GatedAverager
 
-class GradientAverager(grad_averager.GradientAverager):
+
+class GradientAverager(GatedAverager, grad_averager.GradientAverager):
     """Accumulates the mean gradient of this peer's samples and averages it with its peers."""
 
     def __init__(self, *args: Any, find_timeout: float, **kwargs: Any) -> None:
@@ -79,7 +81,7 @@ class GradientAverager(grad_averager.GradientAverager):
             return is_finite(averaged)
 
 
-class TrainingStateAverager(state_averager.TrainingStateAverager):
+class TrainingStateAverager(GatedAverager, state_averager.TrainingStateAverager):
     """Averages weights now and then, and gives them to newcomers."""
 
     def __init__(self, *args: Any, find_timeout: float, **kwargs: Any) -> None:

@@ -12,12 +12,17 @@ from hivemind import DHT
 from hivemind.dht.routing import DHTID
 from hivemind.dht.validation import RecordValidatorBase
 from hivemind.p2p.p2p_daemon_bindings.control import P2PDaemonError
-from hivemind.utils.timed_storage import ValueWithExpiration, get_dht_time
+from hivemind.utils.timed_storage import ValueWithExpiration
 
+from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey
 from training.protocol.keys import key_thumbprint
 from training.protocol.metrics import PeerMetrics
 from training.protocol.names import metrics_key
+from training.swarm.admission import admission_serve
+from training.swarm.authorizer import PassAuthorizer
+from training.swarm.clock import swarm_clock_set, swarm_time
+from training.swarm.gatekeeper import Gatekeeper
 from training.swarm.identity import owner_public_der, owner_subkey
 from training.swarm.processes import children_guard, swarm_log_quiet
 from training.swarm.records import MetricsNumbers, MetricsRecord
@@ -31,10 +36,21 @@ _STOP_SECONDS = 1.5
 class SwarmError(Exception):
     """The swarm cannot be entered; ``remedy`` says what to do."""
 
-    def __init__(self, detail: str, remedy: str) -> None:
+    def __init__(self, detail: str, remedy: str, *, may_be_refusal: bool = False) -> None:
+        """``may_be_refusal``: peers that refuse us look like peers that are not there."""
         super().__init__(detail)
         self.detail = detail
         self.remedy = remedy
+        self.may_be_refusal = may_be_refusal
+
+
+class PeerDHT(DHT):
+    """hivemind's DHT peer with the gate that its averagers share."""
+
+    def __init__(self, *, run_id: str, gatekeeper: Gatekeeper | None, **options: Any) -> None:
+        """``gatekeeper``: None in a run that is open to all."""
+        self.run_id, self.gatekeeper = run_id, gatekeeper
+        super().__init__(**options)
 
 
 def dht_start(
@@ -48,12 +64,14 @@ def dht_start(
     announce: Sequence[str] = (),
     extra_validators: Iterable[RecordValidatorBase] = (),
     node_id: DHTID | None = None,
-) -> DHT:
+    gate: Gate | None = None,
+) -> PeerDHT:
     """Start a DHT peer in a forked process; call this from the main thread.
 
     Args:
         port: TCP port; 0 lets the system choose one.
         announce: multiaddresses to tell others instead of the ones listened on.
+        gate: demands a pass on every call; None lets anybody in.
 
     Raises:
         SwarmError: the port is taken, no bootstrap peer answered, or p2pd did not start.
@@ -63,8 +81,14 @@ def dht_start(
     options: dict[str, Any] = {"node_id": node_id} if node_id is not None else {}
     if announce:
         options["announce_maddrs"] = list(announce)
+    gatekeeper = None if gate is None else Gatekeeper(gate)
+    if gatekeeper is not None:
+        options["authorizer"] = PassAuthorizer(key, gatekeeper)
     address = ipaddress.ip_address(bind)
-    dht = DHT(
+    swarm_clock_set()
+    dht = PeerDHT(
+        run_id=run_id,
+        gatekeeper=gatekeeper,
         initial_peers=list(initial_peers) or None,
         start=False,
         record_validators=[*validators(key, run_id), *extra_validators],
@@ -73,11 +97,16 @@ def dht_start(
         client_mode=client_mode,
         no_listen=client_mode,
         nat_port_map=not address.is_loopback,
+        # p2pd would carry strangers' connections, and dial addresses that they name.
+        use_relay=False,
+        auto_nat=False,
         startup_timeout=STARTUP_SECONDS,
         **options,
     )
     try:
         dht.run_in_background(timeout=2 * STARTUP_SECONDS)
+        if gatekeeper is not None and not client_mode:
+            admission_serve(dht)
     except (P2PDaemonError, RuntimeError, TimeoutError, OSError) as error:
         dht_stop(dht)
         raise _swarm_error(error) from error
@@ -120,7 +149,7 @@ def metrics_store(
             "mini_steps": metrics.mini_steps,
             "jws": metrics_jws,
         },
-        expiration_time=get_dht_time() + expires_seconds,
+        expiration_time=swarm_time() + expires_seconds,
         return_future=True,
     )
 
@@ -186,6 +215,7 @@ def _swarm_error(error: Exception) -> SwarmError:
         return SwarmError(
             "none of the known peers answered",
             "Check the network and try again; the run may have no peer online now.",
+            may_be_refusal=True,
         )
     return SwarmError(
         f"the peer-to-peer daemon did not start ({text[:200] or type(error).__name__})",

@@ -13,13 +13,10 @@ import torch
 from hivemind import DHT
 from hivemind.averaging import DecentralizedAverager
 from hivemind.compression import NoCompression
-from hivemind.optim.state_averager import (
-    TrainingStateAverager,
-    dump_optimizer_state,
-    load_optimizer_state,
-)
+from hivemind.optim.state_averager import dump_optimizer_state, load_optimizer_state
 
 from training.protocol.config import SwarmConfig
+from training.swarm.averaging import TrainingStateAverager
 from training.swarm.state_files import (
     StateError,
     finite_check,
@@ -52,6 +49,7 @@ class Donor:
             scheduler=scheduler_factory,
             min_matchmaking_time=swarm.matchmaking_seconds,
             request_timeout=swarm.request_timeout_seconds,
+            find_timeout=swarm.matchmaking_seconds,
             next_chunk_timeout=max(5.0, swarm.averaging_timeout_seconds / 3),
             # 16 bits would turn the optimizer's small second moments into zeros.
             state_compression=NoCompression(),

@@ -14,11 +14,11 @@ import torch
 from hivemind import DHT
 from hivemind.averaging.control import StepControl
 from hivemind.compression import CompressionBase, Float16Compression, NoCompression
-from hivemind.utils.timed_storage import get_dht_time
 
 from training.client.swarm_key import SwarmKey
 from training.protocol.config import RunConfig
 from training.swarm.averaging import GradientAverager, TrainingStateAverager, is_finite
+from training.swarm.clock import swarm_time
 from training.swarm.identity import rsa_key
 
 PROGRESS_EXPIRES_SECONDS = 20.0
@@ -185,7 +185,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         except Exception:  # noqa: BLE001 - no answer: then nobody is known to be there
             return False
         records = found.value.values() if found and isinstance(found.value, dict) else ()
-        horizon = get_dht_time() - PROGRESS_EXPIRES_SECONDS / 2 - 1
+        horizon = swarm_time() - PROGRESS_EXPIRES_SECONDS / 2 - 1
         own = self.dht.peer_id.to_bytes()
         values = (record.value for record in records if isinstance(record.value, dict))
         return any(v["peer_id"] != own and v["time"] > horizon for v in values)

@@ -25,6 +25,7 @@ from hivemind.p2p import PeerID
 from training.client.swarm_key import SwarmKey
 from training.protocol.keys import key_thumbprint
 from training.protocol.names import progress_key
+from training.swarm.clock import swarm_time
 from training.swarm.identity import owner_public_der, rsa_key
 from training.swarm.records import ProgressRecord
 
@@ -77,7 +78,7 @@ class ProgressRecorder(RecordValidatorBase):
             # Without this a full pipe would keep the DHT's process from ending.
             self._queue.cancel_join_thread()
             raw = RawRecord(
-                datetime.now(UTC).timestamp(),
+                swarm_time(),
                 record.key,
                 record.subkey,
                 record.value,

@@ -22,11 +22,13 @@ if TYPE_CHECKING:
     Rate = float
     Count = int
     Token = str
+    ListToken = str
 else:
     Finite = confloat(strict=True, ge=-1e18, le=1e18)
     Rate = confloat(strict=True, ge=0.0, le=1e18)
     Count = conint(strict=True, ge=0)
     Token = constr(strict=True, max_length=16_384)
+    ListToken = constr(strict=True, max_length=100_000)
 
 
 class StockMetrics(BaseModel):
@@ -51,6 +53,13 @@ class SignedMetricsSchema(BaseModel):
     metrics: dict[BytesWithPublicKey, SignedMetrics]
 
 
+class GateSchema(BaseModel):
+    """Passes of members and lists of revoked peers: JWS of the site, kept by whoever has them."""
+
+    members: dict[BytesWithPublicKey, Token]
+    revocations: dict[BytesWithPublicKey, ListToken]
+
+
 def validators(key: SwarmKey, run_id: str) -> Sequence[RecordValidatorBase]:
     """Return the record validators of every peer of a run.
 
@@ -61,5 +70,6 @@ def validators(key: SwarmKey, run_id: str) -> Sequence[RecordValidatorBase]:
         SchemaValidator(StockMetricsSchema, prefix=run_id),
         SchemaValidator(SignedMetricsSchema, prefix=run_id),
         SchemaValidator(TrainingProgressSchema, prefix=run_id),
+        SchemaValidator(GateSchema, prefix=run_id),
         RSASignatureValidator(rsa_key(key)),
     ]

@@ -1,11 +1,11 @@
 """The trainer's own account of what it did: losses, samples, finished epochs."""
 
 from collections import deque
-from datetime import UTC, datetime
 
 from training.protocol.metrics import EpochSamples, PeerMetrics
 from training.protocol.names import TRAINER_VERSION
 from training.protocol.states import PeerState, Role
+from training.swarm.clock import swarm_now
 from training.swarm.optimizer import FinishedEpoch, SwarmOptimizer
 from training.trainer.session import TrainerSession, TrainerStats
 
@@ -74,6 +74,7 @@ class Book:
     def metrics(self) -> PeerMetrics:
         """Return the report that is signed and published."""
         config, progress = self._session.config, self._optimizer.local_progress
+        gate = self._session.gate
         return PeerMetrics(
             run=config.run,
             lineage=config.lineage,
@@ -91,7 +92,8 @@ class Book:
             recent=tuple(self._recent),
             trainer_version=TRAINER_VERSION,
             client_mode=self._session.client_mode,
-            taken_at=datetime.now(UTC),
+            revocations_seq=0 if gate is None else gate.view.revocations_seq,
+            taken_at=swarm_now(),
         )
 
     def stats(self) -> TrainerStats:

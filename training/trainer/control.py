@@ -3,6 +3,7 @@
 import threading
 from dataclasses import dataclass
 
+from training.client.errors import ClientError
 from training.protocol.api import PassRequest
 from training.protocol.names import TRAINER_VERSION
 from training.protocol.states import Command, PeerState
@@ -25,6 +26,8 @@ class TrainerControl:
 
     def __init__(self) -> None:
         self.stopping = threading.Event()
+        self.refusal: ClientError | None = None
+        """Why this peer must leave the swarm for good."""
         self.run_is_over = False
         """The organiser finished the run: the process ends for good."""
         self._paused = threading.Event()
@@ -37,6 +40,11 @@ class TrainerControl:
         self.stopping.set()
         with self._changed:
             self._changed.notify_all()
+
+    def refuse(self, error: ClientError) -> None:
+        """Leave the swarm soon, with an error that is told."""
+        self.refusal = error
+        self.stop()
 
     def command(self, command: Command) -> None:
         """Take a command from the answer to a heartbeat. UPGRADE is for the caller."""

@@ -10,8 +10,14 @@ from typing import Any
 import torch
 
 from training.client.errors import ClientError, ExitCode
+from training.client.gate import Gate
+from training.client.refusals import PASSING, refusal_error, refusal_of
+from training.protocol.admission import Verdict
+from training.swarm.admission import admission_ask
+from training.swarm.clock import swarm_clock_set, swarm_time
 from training.swarm.dht import SwarmError, dht_start, dht_stop
 from training.swarm.optimizer import SwarmOptimizer, swarm_optimizer
+from training.swarm.watch import GateWatch
 from training.tasks.optim import optimizer_build, scheduler_build
 from training.trainer.session import TrainerSession
 
@@ -28,9 +34,11 @@ class Membership:
 
     dht: Any
     optimizer: SwarmOptimizer
+    watch: GateWatch
 
     def leave(self) -> None:
         """Say good-bye and end every process of hivemind; takes a few seconds at most."""
+        self.watch.stop()
         self.optimizer.shutdown()
         dht_stop(self.dht)
 
@@ -48,7 +56,7 @@ def swarm_enter(
         tell: gets a phase (as in status.json) and a sentence about it.
 
     Raises:
-        ClientError: five minutes of attempts were in vain.
+        ClientError: the peers refuse us, or five minutes of attempts were in vain.
     """
     deadline = time.monotonic() + _GIVE_UP_SECONDS
     peers, attempt = tuple(session.bootstrap_peers), 0
@@ -58,6 +66,9 @@ def swarm_enter(
             return _enter(session, model, peers, tell)
         except SwarmError as error:
             _log.warning("run %s: %s", session.config.run, error.detail)
+            refusal = _refusal(session, peers) if error.may_be_refusal else None
+            if refusal is not None and (attempt > 0 or refusal.code not in PASSING):
+                raise refusal from error
             if time.monotonic() > deadline:
                 raise ClientError(
                     "swarm_unreachable",
@@ -87,6 +98,8 @@ def _enter(
             "the run has begun, but no peer of it is known now",
             "Wait until a peer or the coordinator is back, then join again.",
         )
+    gate = _gate(session)
+    swarm_clock_set(session.clock.correction)
     dht = dht_start(
         key=session.key,
         run_id=config.swarm_id,
@@ -95,8 +108,18 @@ def _enter(
         port=session.port,
         client_mode=session.client_mode,
         announce=session.announce,
+        gate=gate,
+    )
+    watch = GateWatch(
+        dht,
+        key=session.key,
+        gate=gate,
+        clock=session.clock,
+        spreads_list=False,
+        revoked=lambda: session.control.refuse(refusal_error(Verdict.PEER_REVOKED)),
     )
     try:
+        watch.look()
         groups, factory = optimizer_build(config.optimizer, model)
         optimizer = swarm_optimizer(
             dht=dht,
@@ -109,7 +132,8 @@ def _enter(
     except BaseException:
         dht_stop(dht)
         raise
-    membership = Membership(dht, optimizer)
+    watch.start()
+    membership = Membership(dht, optimizer, watch)
     optimizer.leaving = session.control.stopping
     try:
         _synchronise(session, optimizer, tell)
@@ -117,6 +141,28 @@ def _enter(
         membership.leave()
         raise
     return membership
+
+
+def _gate(session: TrainerSession) -> Gate | None:
+    if session.config.swarm.admission == "open":
+        return None
+    if session.gate is None:
+        raise ValueError("this run demands passes, and the session has none")
+    return session.gate
+
+
+def _refusal(session: TrainerSession, peers: tuple[str, ...]) -> ClientError | None:
+    """Ask the peers that did not answer whether they refuse us."""
+    gate = _gate(session)
+    if gate is None:
+        return None
+    answer = admission_ask(
+        key=session.key,
+        run_id=session.config.swarm_id,
+        addresses=peers,
+        peer_pass=gate.view.own_pass,
+    )
+    return refusal_of(answer, now=swarm_time())
 
 
 def _synchronise(

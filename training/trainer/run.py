@@ -47,6 +47,8 @@ def trainer_run(session: TrainerSession, *, ui: TrainerUI) -> int:
     status.start()
     try:
         _Trainer(session, status, ui).run()
+        if session.control.refusal is not None:
+            raise session.control.refusal
         return ExitCode.RUN_OVER if session.control.run_is_over else ExitCode.FINE
     except TaskError as error:
         failure = ClientError("task_unusable", error.detail, error.remedy, exit_code=ExitCode.USAGE)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from training.client.clock import SiteClock
+from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey
 from training.protocol.config import RunConfig
 from training.protocol.metrics import PeerMetrics
@@ -41,6 +43,10 @@ class TrainerSession:
     micro_batch: int | None = None
     """Samples per micro-step; None: chosen for the device."""
     control: TrainerControl = field(default_factory=TrainerControl)
+    gate: Gate | None = None
+    """Passes and lists; needed unless the config's admission is open. The heartbeat feeds it."""
+    clock: SiteClock = field(default_factory=SiteClock)
+    """How far the site's clock is from this machine's; measured with every answer of the site."""
     bootstrap_refresh: Callable[[], Sequence[str]] | None = None
     """Asks for newer bootstrap peers before another attempt to join."""
 
