@@ -1,6 +1,7 @@
 """Real peers on loopback: whatever a test leaves behind is ended after it."""
 
 import gc
+import os
 import warnings
 from collections.abc import Iterator
 
@@ -16,11 +17,13 @@ def _no_leftovers() -> Iterator[None]:
     before = set(psutil.Process().children(recursive=True))
     yield
     left = set(psutil.Process().children(recursive=True)) - before
+    # Processes of a module's fixture have sessions of their own, and may start children meanwhile.
+    kept = {process.pid for process in before}
     for process in left:
         try:
-            if process.name() != _LIVES_ON:
+            if process.name() != _LIVES_ON and os.getsid(process.pid) not in kept:
                 process.kill()
-        except psutil.NoSuchProcess:
+        except (psutil.NoSuchProcess, ProcessLookupError):
             continue
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # hivemind leaves event loops to the garbage collector

@@ -26,7 +26,7 @@ from training.protocol.envelope import sign
 from training.protocol.keys import key_generate
 from training.protocol.metrics import EpochSamples, PeerMetrics
 from training.protocol.names import TYP_METRICS
-from training.swarm.clock import swarm_clock_set, swarm_now
+from training.swarm.clock import swarm_clock_set, swarm_now, swarm_time
 from training.swarm.dht import dht_start, dht_stop, metrics_store
 from training.swarm.identity import rsa_key
 from training.swarm.optimizer import swarm_optimizer
@@ -158,7 +158,7 @@ def main(
 
 def note_group(folder: Path, size: int, seconds: float) -> None:
     with (folder / "groups.jsonl").open("a") as file:
-        file.write(json.dumps({"at": time.time(), "size": size, "seconds": seconds}) + "\n")
+        file.write(json.dumps({"at": swarm_time(), "size": size, "seconds": seconds}) + "\n")
 
 
 def note_epoch(folder: Path, epoch: int, samples: int) -> None:

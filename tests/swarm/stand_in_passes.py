@@ -22,7 +22,7 @@ from training.protocol.states import Role
 class PassOffice:
     """Signs with the key in a folder that all processes of a test share.
 
-    ``down`` in the folder makes it unreachable; ``lifetime`` there is that of a pass in seconds.
+    ``down`` in the folder makes it unreachable, ``mute`` in a peer's folder silences that peer.
     """
 
     def __init__(self, folder: Path, clock: SiteClock | None = None) -> None:
@@ -78,7 +78,7 @@ class PassOffice:
 
         def run() -> None:
             while not stop.wait(seconds):
-                if not self.is_down:
+                if not self.is_down and not (gate.path.parent / "mute").exists():
                     fresh = self.pass_make(config, key)
                     gate.heard(peer_pass=fresh, revocations=self.revocations)
 

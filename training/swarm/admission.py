@@ -25,6 +25,7 @@ from training.protocol.admission import AdmissionAnswer, AdmissionQuestion, Verd
 from training.protocol.names import admission_protocol
 from training.swarm.clock import swarm_time
 from training.swarm.gatekeeper import Gatekeeper
+from training.swarm.processes import children_guard
 
 _log = logging.getLogger(__name__)
 MAX_CLOCK_SECONDS = 3.0
@@ -80,6 +81,7 @@ def admission_ask(
     Returns None when nobody answers. Call it from the main thread, with no peer of that key
     running: it starts one in a process of its own for this.
     """
+    children_guard()
     context = mp.get_context("fork")
     here, there = context.Pipe(duplex=False)
     args = (there, key, run_id, list(addresses), peer_pass)
