@@ -62,11 +62,14 @@ class Swarm:
         wait_until(f"{name} to start", has_started)
         return int(path.read_text())
 
+    def thumbprint(self, name: str) -> str:
+        return swarm_key_load_or_create(self._home(name) / "swarm.key").thumbprint
+
     def truth(self, *names: str) -> dict[int, dict[str, int]]:
         """Return what entered the averages by the trainers' own account, like the ledger."""
         found: dict[int, dict[str, int]] = {}
         for name in names:
-            key = swarm_key_load_or_create(self._home(name) / "swarm.key").thumbprint
+            key = self.thumbprint(name)
             path = self.folder / name / "truth.jsonl"
             for line in path.read_text().splitlines() if path.exists() else []:
                 epoch, samples = json.loads(line)
