@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from training.protocol.api import LivePeer, SnapshotResponse
 from training.protocol.envelope import CLOCK_LEEWAY
@@ -96,7 +97,9 @@ def _accept(
     swarm.taken_at, swarm.received_at = snapshot.taken_at, now
     figures = _figures(snapshot, known, news)
     peers = peers_merge(peers_before, observed.peers, as_of=snapshot.taken_at)
-    _history_write(run, snapshot, figures, peers, observed=observed)
+    _history_write(
+        run, snapshot, figures, peers, observed=observed, coordinator_id=swarm.coordinator_id
+    )
     bootstrap_peers_mark(run, snapshot.lineage, snapshot.bootstrap_peers, now)
     events = [*epoch_lines(news.lines), *peer_lines(peers_before, peers)]
     live_write(run, swarm, now=now, figures=figures, peers=peers, events=events)
@@ -130,6 +133,7 @@ def _history_write(
     peers: dict[str, LivePeer],
     *,
     observed: Observed,
+    coordinator_id: int | None,
 ) -> None:
     trainers = [peer for peer in peers.values() if peer.role is Role.TRAINER]
     point = MetricPoint(
@@ -142,7 +146,8 @@ def _history_write(
         samples_total=figures.samples_total,
     )
     MetricPoint.objects.bulk_create([point], ignore_conflicts=True)
-    Peer.objects.filter(pk__in=observed.seen).update(seen_at=snapshot.taken_at)
+    is_seen = Q(pk__in=observed.seen) | Q(run=run, device_id=coordinator_id)
+    Peer.objects.filter(is_seen).update(seen_at=snapshot.taken_at)
 
 
 def _finish_if_done(
