@@ -12,6 +12,7 @@ from training.protocol.keys import key_load, public_jwk
 from web.accounts.credentials import Credential
 from web.accounts.grants import grant_end
 from web.accounts.models import ApiToken, Device, User
+from web.accounts.signals import access_changed, access_changing
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
@@ -51,13 +52,16 @@ def device_bind(
     )
     if is_new:
         audit_record(user, "device.linked", device.public_id, {"name": device.name})
-    if device.revoked_at:
-        _relink(device, device.revoked_at, credential)
+    was_revoked = device.revoked_at
+    if was_revoked:
+        _relink(device, was_revoked, credential)
     device.hardware = dict(hardware)
     device.trainer_version = trainer_version
     device.last_seen_at = now
     _login_bind(device, credential, now)
     device.save()
+    if was_revoked:
+        access_changed.send(User, user=user)
     return device
 
 
@@ -71,15 +75,20 @@ def device_rename(device: Device, name: str) -> None:
 
 @transaction.atomic
 def device_revoke(actor: User, device: Device) -> None:
-    """Take a device's access away, with its terminal login and tokens; what it did stays."""
+    """Take a device's access away, with its terminal login and tokens; what it did stays.
+
+    Its peers go on the revocation list of every run that it joined.
+    """
     if device.revoked_at:
         return
+    access_changing.send(User, user=device.user)
     now = timezone.now()
     device.revoked_at = now
     device.save(update_fields=("revoked_at",))
     grant_end(device.user_id, device.grant_id, now)
     device.api_tokens.filter(revoked_at=None).update(revoked_at=now)
     audit_record(actor, "device.revoked", device.public_id, {"owner": device.user.username})
+    access_changed.send(User, user=device.user)
     transaction.on_commit(access_changed_publish)
 
 

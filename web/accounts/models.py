@@ -23,6 +23,11 @@ class User(AbstractUser):
     def is_banned(self) -> bool:
         return self.banned_at is not None
 
+    @property
+    def ban_text(self) -> str:
+        """The suspension in words for its owner; '' without a reason."""
+        return f"This account is suspended: {self.banned_reason}" if self.banned_reason else ""
+
 
 class Device(models.Model):
     """A machine of an account, known by its Ed25519 key. History belongs to the account."""

@@ -27,6 +27,8 @@ class Peer(models.Model):
     """When a coordinator last saw it in the swarm."""
     commands = models.JSONField(default=list)
     """Waiting for the next heartbeat."""
+    revocations_seq = models.PositiveBigIntegerField(default=0)
+    """Number of the revocation list that it applies, as its signed metrics said last."""
 
     class Meta:
         constraints = (
@@ -55,6 +57,46 @@ class RunSwarm(models.Model):
 
     def __str__(self) -> str:
         return f"swarm of {self.run_id}"
+
+
+class RevocationList(models.Model):
+    """A run's list of peers that nobody in its swarm may deal with. Its content never changes."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="revocation_lists")
+    seq = models.PositiveBigIntegerField()
+    """0 is the empty list of a run in which nobody was ever revoked."""
+    peer_ids = models.JSONField(default=list)
+    """Sorted."""
+    made_at = models.DateTimeField()
+    seen_at = models.DateTimeField(null=True, blank=True)
+    """When every verified trainer of the swarm applied this list or a later one."""
+    jws = models.TextField(default="", blank=True)
+    """The newest signature; signing again changes the times in it, never the list."""
+    signed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("run", "-seq")
+        constraints = (models.UniqueConstraint(fields=("run", "seq"), name="revocation_seq_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.run_id} revocations {self.seq}"
+
+
+class RetiredPeer(models.Model):
+    """A swarm identity that its device gave up. Passes for it may still be about."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="retired_peers")
+    device = models.ForeignKey("accounts.Device", on_delete=models.CASCADE, related_name="+")
+    peer_id = models.CharField(max_length=120)
+    retired_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("run", "peer_id"), name="retired_peer_id_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.peer_id[-8:]} gave up {self.run_id}"
 
 
 class EpochRecord(models.Model):
