@@ -13,6 +13,7 @@ from tests.factories_runs import (
     join_request,
     metrics_make,
     observation_make,
+    peer_joined,
     peer_make,
     report_make,
     run_make,
@@ -21,7 +22,7 @@ from tests.factories_runs import (
     swarm_key,
     swarm_make,
 )
-from training.protocol.api import PassRequest
+from training.protocol.api import JoinResponse, PassRequest
 from training.protocol.claims import Revocations
 from training.protocol.envelope import verify
 from training.protocol.errors import ErrorCode
@@ -203,36 +204,26 @@ def test_heartbeats_of_the_banned_the_barred_and_the_revoked_are_refused_with_th
     assert heartbeat_code(swarm, token)[0] == ErrorCode.DEVICE_REVOKED
 
 
-def join(swarm: Swarm, user: User, device_key: Any, number: int) -> Peer:
-    now = timezone.now()
-    credential = credential_of_token(token_make(user), now)
-    challenge = challenge_issue(swarm.run, user, now).challenge
-    answer = peer_join(
-        credential, swarm.run, join_request(challenge, device_key, swarm_key(number)), now
-    )
-    return Peer.objects.get(device__public_id=answer.device_id, run=swarm.run)
-
-
 def test_a_barred_person_cannot_join_and_can_again_when_let_in(
     swarm: Swarm, alice: User, bob: User
 ) -> None:
     run_bar_add(alice, swarm.run, bob, "noise")
     with pytest.raises(AppError) as error:
-        join(swarm, bob, key_generate(), 0)
+        peer_joined(swarm.run, bob, key_generate(), 0)
     assert (error.value.code, error.value.status) == (ErrorCode.BARRED, 403)
     run_bar_lift(alice, swarm.run, bob)
-    assert join(swarm, bob, key_generate(), 0)
+    assert peer_joined(swarm.run, bob, key_generate(), 0)
 
 
 def test_a_swarm_key_that_was_replaced_is_on_the_list_until_it_is_used_again(
     swarm: Swarm, bob: User
 ) -> None:
     device = key_generate()
-    old = join(swarm, bob, device, 0).peer_id
+    old = peer_joined(swarm.run, bob, device, 0)[0].peer_id
     assert listed(swarm.run) == (0, [])
-    new = join(swarm, bob, device, 1).peer_id
+    new = peer_joined(swarm.run, bob, device, 1)[0].peer_id
     assert listed(swarm.run) == (1, [old])
-    join(swarm, bob, device, 0)
+    peer_joined(swarm.run, bob, device, 0)
     assert listed(swarm.run) == (2, [new])
 
 
@@ -241,12 +232,12 @@ def test_a_device_that_comes_back_leaves_the_lists_of_all_its_runs(
 ) -> None:
     other = run_make(alice, "other")
     key = key_generate()
-    peer = join(swarm, bob, key, 0)
+    peer, _ = peer_joined(swarm.run, bob, key, 0)
     peer_make(other, bob, "there")
     Peer.objects.filter(run=other).update(device=peer.device)
     device_revoke(bob, peer.device)
     assert (listed(swarm.run)[0], listed(other)[0]) == (1, 1)
-    join(swarm, bob, key, 0)
+    peer_joined(swarm.run, bob, key, 0)
     assert (listed(swarm.run), listed(other)) == ((2, []), (2, []))
 
 

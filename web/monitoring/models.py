@@ -99,6 +99,47 @@ class RetiredPeer(models.Model):
         return f"{self.peer_id[-8:]} gave up {self.run_id}"
 
 
+class HarmUndo(models.Model):
+    """What an organiser undid of one account's work in a run: who was shut out, what was taken
+    back, and to which saved state the run went. Made once, never changed."""
+
+    class Action(models.TextChoices):
+        BAR = "bar", "Bar from this run"
+        BAN = "ban", "Suspend the account on the whole site"
+        REVOKE = "revoke", "Revoke the device"
+        NONE = "none", "Shut nobody out"
+
+    public_id = models.CharField(max_length=12, unique=True, default=public_id_make)
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="harm_undos")
+    actor = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="+")
+    device = models.ForeignKey(
+        "accounts.Device", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    """Only this one of the account's devices, when given."""
+    from_epoch = models.PositiveIntegerField()
+    action = models.CharField(max_length=10, choices=Action.choices)
+    reason = models.CharField(max_length=300)
+    num_entries = models.PositiveIntegerField()
+    samples = models.PositiveBigIntegerField()
+    """Taken back."""
+    revocations_seq = models.PositiveBigIntegerField()
+    """Number of the revocation list that resulted."""
+    config = models.ForeignKey(
+        "runs.RunConfigVersion", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    """The version that began the new lineage; None: the model was left as it was."""
+    num_peers = models.PositiveIntegerField()
+    """Trainers that were there and had to reload."""
+    made_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.run_id}: {self.user_id} from epoch {self.from_epoch}"
+
+
 class EpochRecord(models.Model):
     """One finished epoch: the history behind the loss chart."""
 

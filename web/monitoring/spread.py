@@ -50,6 +50,11 @@ def revocations_spread(run: Run) -> Spread:
     return Spread(revoked, len(_present(swarm)), peers_late(run, swarm, revoked))
 
 
+def trainers_present(run: Run) -> list[str]:
+    """Return the public ids of the verified trainers that are in the run's swarm now."""
+    return _present(RunSwarm.objects.filter(run=run).first())
+
+
 def peers_late(run: Run, swarm: RunSwarm | None, revoked: RevocationList) -> list[LatePeer]:
     """Return the verified trainers in the swarm whose list is older than ``revoked``."""
     if revoked.seq == 0:

@@ -121,6 +121,40 @@ def checkpoint_latest(run: Run, lineage: int | None = None) -> Checkpoint | None
     return checkpoints.first()
 
 
+def lineage_path(run: Run) -> list[tuple[int, int | None]]:
+    """Return where the run's model comes from, the newest first: (lineage, its last epoch).
+
+    A lineage that another one began from counts up to the epoch where that one branched off;
+    None stands for the present one, which has no end.
+    """
+    starts: dict[int, dict[str, int] | None] = {}
+    for version in run.configs.order_by("version"):
+        starts[version.lineage] = version.body.get("start")
+    if not starts:
+        return []
+    lineage = max(starts)
+    end: int | None = None
+    path = [(lineage, end)]
+    while start := starts.get(lineage):
+        lineage = start["lineage"]
+        end = start["epoch"] if end is None else min(end, start["epoch"])
+        path.append((lineage, end))
+    return path
+
+
+def checkpoint_before(run: Run, epoch: int) -> Checkpoint | None:
+    """Return the newest kept state that holds nothing of ``epoch`` or later; None: there is none.
+
+    The state saved as epoch N is the one in which epoch N began.
+    """
+    for lineage, end in lineage_path(run):
+        last = epoch if end is None else min(epoch, end)
+        found = run.checkpoints.filter(lineage=lineage, epoch__lte=last).order_by("-epoch").first()
+        if found is not None:
+            return found
+    return None
+
+
 def _own(viewer: User) -> Q:
     return Q(organiser=viewer) | Q(members__user=viewer)
 

@@ -85,6 +85,8 @@ def peer_join(
             _coordinator_set(run, device)
         revocations_update(run, now)
     checkpoint = checkpoint_latest(run, config.lineage)
+    start = config.body.get("start")
+    begins_at = int(start["epoch"]) if start else 0
     return JoinResponse(
         device_id=device.public_id,
         device_name=device.name,
@@ -92,7 +94,7 @@ def peer_join(
         config=config.jws,
         peer_pass=pass_make(peer),
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),
-        min_epoch=checkpoint.epoch if checkpoint else 0,
+        min_epoch=checkpoint.epoch if checkpoint else begins_at,
     )
 
 
