@@ -10,7 +10,6 @@ from django.utils import timezone
 from tests.factories import token_make
 from tests.factories_runs import (
     Swarm,
-    join_request,
     metrics_make,
     observation_make,
     peer_joined,
@@ -19,10 +18,9 @@ from tests.factories_runs import (
     run_make,
     signed,
     snapshot_take,
-    swarm_key,
     swarm_make,
 )
-from training.protocol.api import JoinResponse, PassRequest
+from training.protocol.api import PassRequest
 from training.protocol.claims import Revocations
 from training.protocol.envelope import verify
 from training.protocol.errors import ErrorCode
@@ -39,7 +37,7 @@ from web.core.keys import site_key_rotate, site_keys_public
 from web.core.models import AuditEntry
 from web.monitoring.models import Peer, RetiredPeer, RevocationList
 from web.monitoring.selectors import live_state, revocations_spread
-from web.monitoring.services import challenge_issue, peer_heartbeat, peer_join
+from web.monitoring.services import peer_heartbeat
 from web.monitoring.services.revocations import (
     LIFETIME,
     RETIRED_KEPT,

@@ -63,8 +63,6 @@ class ConfirmForm(forms.Form):
 
     action = forms.ChoiceField(label="Who is shut out")
     rewind = forms.BooleanField(required=False, label="Roll the run back")
-    state = forms.CharField(required=False, widget=forms.HiddenInput)
-    """The saved state that the preview named."""
     reason = forms.CharField(
         max_length=200,
         label="Reason",
@@ -79,22 +77,19 @@ class ConfirmForm(forms.Form):
         checkpoint: Checkpoint | None,
         **kwargs: Any,
     ) -> None:
-        state = f"{checkpoint.lineage}-{checkpoint.epoch}" if checkpoint else ""
         kwargs["initial"] = {
             "action": actions[min(1, len(actions) - 1)],
             "rewind": checkpoint is not None,
-            "state": state,
         }
         super().__init__(*args, **kwargs)
-        self._state = state
+        self.state = f"{checkpoint.lineage}-{checkpoint.epoch}" if checkpoint else ""
+        """The saved state that the preview names; the page sends it back."""
         self.fields["action"].choices = [(a.value, a.label) for a in actions]  # type: ignore[attr-defined]
         if checkpoint is None:
             self.fields["rewind"].disabled = True
 
     def clean(self) -> dict[str, Any]:
         data = super().clean() or {}
-        if data.get("rewind") and data.get("state") != self._state:
-            self.data = self.data.copy()
-            self.data["state"] = self._state
+        if self.data.get("rewind") and self.data.get("state", "") != self.state:
             self.add_error("rewind", "The nearest saved state has changed: look at it again.")
         return data

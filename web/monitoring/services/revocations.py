@@ -45,7 +45,8 @@ def revocations_update(run: Run, now: datetime) -> RevocationList:
         return newest
     before: list[str] = newest.peer_ids if newest else []
     number = newest.seq + 1 if newest else int(bool(wanted))
-    made = RevocationList.objects.create(run=run, seq=number, peer_ids=wanted, made_at=now)
+    made_at = max(now, newest.made_at) if newest else now  # whoever waited for the lock is late
+    made = RevocationList.objects.create(run=run, seq=number, peer_ids=wanted, made_at=made_at)
     if wanted != before:
         _change_record(made, before)
     if number > LISTS_KEPT:
