@@ -9,7 +9,13 @@ from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
 from web.accounts.credentials import TOKEN_PREFIX, token_hash
-from web.accounts.devices import device_bind, device_rename, device_revoke, device_seen
+from web.accounts.devices import (
+    device_bind,
+    device_key_replace,
+    device_rename,
+    device_revoke,
+    device_seen,
+)
 from web.accounts.grants import grants_end
 from web.accounts.models import ApiToken, Device, User
 from web.accounts.signals import access_changed, access_changing
@@ -19,6 +25,7 @@ from web.core.events import access_changed_publish
 
 __all__ = [
     "device_bind",
+    "device_key_replace",
     "device_rename",
     "device_revoke",
     "device_seen",

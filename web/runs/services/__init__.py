@@ -4,6 +4,7 @@ from web.runs.services.bars import run_bar_add, run_bar_is_allowed, run_bar_lift
 from web.runs.services.configs import (
     config_check,
     configs_resign,
+    configs_resign_from,
     run_config_publish,
     run_rewind,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "checkpoint_register",
     "config_check",
     "configs_resign",
+    "configs_resign_from",
     "run_bar_add",
     "run_bar_is_allowed",
     "run_bar_lift",

@@ -12,6 +12,7 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from training.protocol.config import RunConfig, StartPoint
+from training.protocol.envelope import peek_key_id
 from training.protocol.errors import ErrorCode
 from training.protocol.names import TYP_CONFIG
 from training.protocol.states import RunState
@@ -161,6 +162,22 @@ def configs_resign(now: datetime) -> int:
         version.jws, version.expires_at = _sign(RunConfig.model_validate(version.body), now)
         version.save(update_fields=("jws", "expires_at"))
         audit_record(None, "run.config.resigned", version.run.slug, {"version": version.version})
+    return len(versions)
+
+
+@transaction.atomic
+def configs_resign_from(kid: str, now: datetime) -> int:
+    """Sign all versions again that carry the signature of the key ``kid``; return how many."""
+    versions = [
+        version
+        for version in RunConfigVersion.objects.select_related("run").order_by("pk")
+        if peek_key_id(version.jws) == kid
+    ]
+    for version in versions:
+        version.jws, version.expires_at = _sign(RunConfig.model_validate(version.body), now)
+        version.save(update_fields=("jws", "expires_at"))
+        data = {"version": version.version, "away_from": kid}
+        audit_record(None, "run.config.resigned", version.run.slug, data)
     return len(versions)
 
 
