@@ -72,7 +72,7 @@ def device_rename(device: Device, name: str) -> None:
 
 
 @transaction.atomic
-def device_revoke(actor: User, device: Device) -> None:
+def device_revoke(actor: User | None, device: Device) -> None:
     """Take a device's access away, with its terminal login and tokens; what it did stays.
 
     Its peers go on the revocation list of every run that it joined.
@@ -91,7 +91,7 @@ def device_revoke(actor: User, device: Device) -> None:
 
 
 @transaction.atomic
-def device_key_replace(actor: User, device: Device) -> None:
+def device_key_replace(actor: User | None, device: Device) -> None:
     """Give up a device's key, as after a theft: it is refused from now on, everywhere.
 
     The device keeps its history and waits for a new key: the first one that the account's owner
