@@ -7,14 +7,13 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from tests.control.scenes import harmed_run
 from tests.factories_runs import (
     Swarm,
     config_publish,
     observation_make,
     report_make,
-    run_make,
     snapshot_take,
-    swarm_make,
 )
 from web.accounts.models import User
 from web.contributions.models import ContributionTotal, LedgerEntry
@@ -36,20 +35,7 @@ def desk(client: Client, alice: User) -> Client:
 
 @pytest.fixture
 def swarm(alice: User, bob: User, charlie: User) -> Swarm:
-    """Epochs 0 to 5 by bob's two machines and charlie's one; states of epochs 2 and 4."""
-    swarm = swarm_make(run_make(alice), 3, users=[bob, charlie, bob])
-    began = timezone.now() - timedelta(minutes=5)
-    for epoch in range(6):
-        now = began + timedelta(seconds=30 * epoch)
-        report = report_make(swarm, epoch, now, samples=50)
-        snapshot_take(swarm, now, epoch=epoch + 1, finished_epochs=(report,))
-    snapshot_take(swarm, epoch=6)
-    for epoch in (2, 4):
-        Checkpoint.objects.create(
-            run=swarm.run, lineage=1, epoch=epoch, config_version=1, files=[],
-            manifest=f"manifest {epoch}", saved_at=began + timedelta(seconds=30 * epoch),
-        )  # fmt: skip
-    return swarm
+    return harmed_run(alice, [bob, charlie, bob])
 
 
 def totals() -> dict[str, int]:

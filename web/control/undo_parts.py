@@ -126,7 +126,9 @@ def _rewind_steps(undo: HarmUndo) -> list[Step]:
     has_taken_over = members.filter(device__in=coordinator).exists()
     num_back = members.filter(role=Role.TRAINER).exclude(device__revoked_at__isnull=False).count()
     first = EpochRecord.objects.filter(run=undo.run, lineage__gte=lineage).order_by("epoch").first()
-    peers = f"{num_back} of {undo.num_peers} trainers began anew"
+    peers = f"{num_back} of {undo.num_peers} trainers began anew, at their next heartbeat."
+    if not undo.num_peers:
+        peers = "Nobody had to; whoever joins begins there."
     finished = f"Epoch {first.epoch} was finished from there." if first else "Waiting for it."
     return [
         Step(
@@ -134,6 +136,6 @@ def _rewind_steps(undo: HarmUndo) -> list[Step]:
             f"Config version {undo.config.version} begins lineage {lineage}.",
             has_taken_over,
         ),
-        Step("The trainers reload", f"{peers}, at their next heartbeat.", num_back > 0),
+        Step("The trainers reload", peers, num_back > 0 or not undo.num_peers),
         Step("The first epoch after it is finished", finished, first is not None),
     ]

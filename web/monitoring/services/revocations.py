@@ -163,8 +163,8 @@ def _change_record(made: RevocationList, before: Sequence[str]) -> None:
         {
             "seq": made.seq,
             "peers": len(made.peer_ids),
-            "added": sorted(added)[:_NAMED],
-            "removed": sorted(removed)[:_NAMED],
+            "added": [f"…{peer_id[-8:]}" for peer_id in sorted(added)[:_NAMED]],
+            "removed": [f"…{peer_id[-8:]}" for peer_id in sorted(removed)[:_NAMED]],
         },
     )
     logger.info(
