@@ -89,7 +89,7 @@ def test_going_back_twice_follows_the_models_own_past(run: Run, alice: User) -> 
     run_rewind(alice, run, Checkpoint.objects.get(epoch=20))
     assert lineage_path(run) == [(2, None), (1, 20)]
     saved(run, 26, lineage=2, config_version=2)
-    saved(run, 28, lineage=1)  # of the abandoned branch, announced late
+    saved(run, 24, lineage=1)  # of the abandoned branch, announced late
     assert checkpoint_before(run, 29) == Checkpoint.objects.get(lineage=2, epoch=26)
     assert checkpoint_before(run, 25) == Checkpoint.objects.get(lineage=1, epoch=20)
     run_rewind(alice, run, Checkpoint.objects.get(lineage=1, epoch=10))
