@@ -65,6 +65,15 @@ class SwarmConfig(FrozenModel):
     """``clip``: what a peer sends to an average is cut to the distance that the others keep."""
 
 
+class StartPoint(FrozenModel):
+    """The saved state that a lineage begins with; without one it begins with a new model."""
+
+    lineage: PositiveInt
+    epoch: int = Field(ge=0)
+    manifest_sha256: Sha256
+    """Of the checkpoint's manifest, as its coordinator signed it."""
+
+
 class CheckpointConfig(FrozenModel):
     every_epochs: PositiveInt = 10
     keep: PositiveInt = 3
@@ -90,6 +99,8 @@ class RunConfig(FrozenModel):
     title: str = Field(max_length=120)
     version: PositiveInt
     lineage: PositiveInt = 1
+    start: StartPoint | None = None
+    """Where this lineage begins, when the run was rolled back; peers begin anew from there."""
     seed: int = 0
     max_epochs: PositiveInt | None = None
     """The run finishes at this epoch; None: when its organiser says so."""

@@ -18,6 +18,7 @@ class ErrorCode(StrEnum):
     TOKEN_EXPIRED = "token_expired"
     FORBIDDEN = "forbidden"
     BANNED = "banned"
+    BARRED = "barred"
     DEVICE_REVOKED = "device_revoked"
     CSRF_FAILED = "csrf_failed"
     NOT_FOUND = "not_found"
@@ -62,6 +63,11 @@ ERRORS: dict[ErrorCode, ErrorInfo] = {
     ),
     ErrorCode.BANNED: ErrorInfo(
         403, "This account is suspended", "Write to the organisers if you think it is a mistake."
+    ),
+    ErrorCode.BARRED: ErrorInfo(
+        403,
+        "You are barred from this run",
+        "Write to the run's organiser if you think it is a mistake; other runs are open to you.",
     ),
     ErrorCode.DEVICE_REVOKED: ErrorInfo(
         403, "This device was revoked", "Run `beeyard logout`, then `beeyard join` to link it anew."

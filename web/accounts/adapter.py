@@ -50,9 +50,7 @@ class AccountAdapter(DefaultAccountAdapter):
         """Refuse a suspended account, after its password was right, and say so."""
         if user.is_banned:
             clear_login(request)
-            reason = user.banned_reason
-            detail = f"This account is suspended: {reason}" if reason else ""
-            return error_response(request, AppError(ErrorCode.BANNED, detail))
+            return error_response(request, AppError(ErrorCode.BANNED, user.ban_text))
         response: HttpResponse | None = super().pre_login(request, user, **options)
         return response
 

@@ -73,12 +73,9 @@ def banned_middleware(get_response: GetResponse) -> GetResponse:
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if getattr(request.user, "is_banned", False):
-            reason = getattr(request.user, "banned_reason", "")
+            text = getattr(request.user, "ban_text", "")
             logout(request)
-            return error_response(
-                request,
-                AppError(ErrorCode.BANNED, reason and f"This account is suspended: {reason}"),
-            )
+            return error_response(request, AppError(ErrorCode.BANNED, text))
         return get_response(request)
 
     def process_exception(request: HttpRequest, error: Exception) -> HttpResponse | None:

@@ -23,7 +23,13 @@ from web.monitoring.livestate import Figures, peers_merge
 from web.monitoring.models import MetricPoint, Peer, RunSwarm
 from web.monitoring.observed import Observed, peers_observe
 from web.monitoring.selectors import coordinator_device
+from web.monitoring.services.revocations import (
+    revocations_seen,
+    revocations_signed,
+    revocations_update,
+)
 from web.monitoring.services.settle import run_settle
+from web.monitoring.spread import peers_late
 from web.runs.lifecycle import RunAction
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import config_current
@@ -56,12 +62,16 @@ def snapshot_ingest(credential: Credential, run: Run, jws: str, now: datetime) -
         accepted = snapshot.seq > swarm.last_seq
         if accepted:
             _accept(row, swarm, snapshot, observed, config=config, now=now)
+        revoked = revocations_update(row, now)
+        if accepted:
+            revocations_seen(row, revoked, now, late=len(peers_late(row, swarm, revoked)))
         return SnapshotResponse(
             accepted=accepted,
             last_seq=swarm.last_seq,
             last_epoch=last_epoch(row, snapshot.lineage),
             state=RunState(row.state),
             config_version=config.version,
+            revocations=revocations_signed(revoked, now),
         )
 
 
@@ -148,6 +158,16 @@ def _history_write(
     MetricPoint.objects.bulk_create([point], ignore_conflicts=True)
     is_seen = Q(pk__in=observed.seen) | Q(run=run, device_id=coordinator_id)
     Peer.objects.filter(is_seen).update(seen_at=snapshot.taken_at)
+    _lists_write(observed)
+
+
+def _lists_write(observed: Observed) -> None:
+    """Keep which revocation list each peer applies; few of them change at a time."""
+    moved = [row for row in observed.claimed.values()
+             if observed.lists.get(row.pk, row.revocations_seq) != row.revocations_seq]  # fmt: skip
+    for row in moved:
+        row.revocations_seq = observed.lists[row.pk]
+    Peer.objects.bulk_update(moved, ["revocations_seq"], batch_size=500)
 
 
 def _finish_if_done(
