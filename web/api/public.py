@@ -1,12 +1,13 @@
 """What everybody may read of runs that they may see."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Query, Router
+from pydantic import AfterValidator
 
 from training.protocol.api import ConfigOut, LedgerRow, LiveRun, RunSummary
 from training.protocol.errors import ErrorCode
@@ -36,6 +37,16 @@ from web.runs.selectors import run_get_visible, runs_visible
 
 router = Router(auth=optional_auth)
 MAX_BOARD = 500
+
+
+def _instant(value: datetime) -> datetime:
+    """Return an instant that databases can compare with; one without a zone is in UTC."""
+    if not 1970 <= value.year < 9999:  # beside these, changing the zone overflows
+        raise ValueError("an instant lies between the years 1970 and 9998")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+Instant = Annotated[datetime, AfterValidator(_instant)]
 
 
 def _run(request: HttpRequest, slug: str) -> Run:
@@ -70,8 +81,8 @@ def series(
     request: HttpRequest,
     slug: str,
     metrics: str = "loss,samples_per_second,num_peers",
-    start: Annotated[datetime | None, Query(alias="from")] = None,
-    end: Annotated[datetime | None, Query(alias="to")] = None,
+    start: Annotated[Instant | None, Query(alias="from")] = None,
+    end: Annotated[Instant | None, Query(alias="to")] = None,
     points: Annotated[int, Query(ge=2, le=MAX_POINTS)] = POINTS,
     by: str = "time",
 ) -> dict[str, Any]:
@@ -87,9 +98,7 @@ def series(
         return dict(run_series_by_epoch(found, names, points))
     if by != "time":
         raise AppError(ErrorCode.BODY_INVALID, "by: time or epoch.")
-    times = [at.replace(tzinfo=at.tzinfo or timezone.get_default_timezone()) if at else None
-             for at in (start, end)]  # fmt: skip
-    return dict(run_series(found, names or TIME_METRICS, times[0], times[1], points))
+    return dict(run_series(found, names or TIME_METRICS, start, end, points))
 
 
 @router.get("runs/{slug}/config/", response=ConfigOut)

@@ -6,6 +6,7 @@ from ninja import NinjaAPI
 from training.protocol.names import PROTOCOL_VERSION
 from web.api import account, coordinator, public, site, trainer
 from web.api.errors import error_handlers_add
+from web.api.parsing import JsonParser
 
 api = NinjaAPI(
     title="Beeyard",
@@ -15,6 +16,7 @@ api = NinjaAPI(
         "(RFC 9457) with a stable `code` and a `remedy`."
     ),
     urls_namespace="api",
+    parser=JsonParser(),
 )
 error_handlers_add(api)
 for _router, _tag in (

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
+from django.utils.encoding import escape_uri_path
 
 from training.protocol.errors import ErrorCode
 from web.core.errors import AppError, outage_of
@@ -87,7 +88,7 @@ def banned_middleware(get_response: GetResponse) -> GetResponse:
         outage = outage_of(error)
         if outage is None:
             return None
-        logger.error("%s %s failed: %s", request.method, request.path, error)
+        logger.error("%s %s failed: %s", request.method, escape_uri_path(request.path), error)
         return error_response(request, outage)
 
     middleware.process_exception = process_exception  # type: ignore[attr-defined]

@@ -76,6 +76,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.core.middleware.security_headers_middleware",
     "web.api.errors.problem_middleware",
+    "web.core.plaintext.plain_text_middleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -163,6 +164,7 @@ ACCOUNT_LOGIN_METHODS = {"email", "username"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = env_text("BEEYARD_EMAIL_VERIFICATION", "optional")
 ACCOUNT_LOGOUT_ON_GET = False
+ACCOUNT_FORMS = {"login": "web.accounts.forms.LoginForm"}
 ACCOUNT_ADAPTER = "web.accounts.adapter.AccountAdapter"
 ACCOUNT_USERNAME_MIN_LENGTH = 2
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "Beeyard: "
