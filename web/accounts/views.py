@@ -1,8 +1,11 @@
-"""Pages of allauth that need something of ours around them."""
+"""Pages of allauth that need something of ours around them, or that nobody here uses."""
 
 from allauth.idp.oidc.views import device_authorization
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_protect
+
+from training.protocol.errors import ErrorCode
+from web.core.errors import AppError
 
 
 @csrf_protect
@@ -14,3 +17,11 @@ def terminal_login_confirm(request: HttpRequest) -> HttpResponse:
     """
     response: HttpResponse = device_authorization(request)
     return response
+
+
+def not_offered(request: HttpRequest) -> HttpResponse:
+    """Stand for the parts of OpenID that terminal login does without.
+
+    No client of ours asks there, and both of allauth's pages are exempt from Django's CSRF check.
+    """
+    raise AppError(ErrorCode.NOT_FOUND, "This site offers terminal login only.")

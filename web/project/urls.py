@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path
 
-from web.accounts.views import terminal_login_confirm
+from web.accounts.views import not_offered, terminal_login_confirm
 from web.api.health import healthz, metrics, readyz
 from web.api.urls import api
 
@@ -18,6 +18,8 @@ urlpatterns = [
     path("metrics", metrics, name="metrics"),
     path("api/v1/", api.urls),
     path("identity/o/device", terminal_login_confirm),
+    path("identity/o/authorize", not_offered),
+    path("identity/o/logout", not_offered),
     path("", include("allauth.idp.urls")),
     path("accounts/", include("allauth.account.urls")),
     path("admin/", admin.site.urls),
