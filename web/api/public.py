@@ -16,6 +16,7 @@ from web.accounts.selectors import profile_visible
 from web.api.auth import optional_auth
 from web.api.badges import run_badge, user_badge
 from web.api.caching import cacheable
+from web.api.document import answers
 from web.api.exports import csv_text, table_answer
 from web.api.paging import Page, PageQuery, page_of
 from web.api.rows import (
@@ -110,7 +111,7 @@ def config(
     return config_out(_run(request, slug), version)
 
 
-@router.get("runs/{slug}/leaderboard/", response=BoardOut)
+@router.get("runs/{slug}/leaderboard/", response=BoardOut, openapi_extra=answers("text/csv"))
 @cacheable(5)
 def board(
     request: HttpRequest,
@@ -141,7 +142,11 @@ def board(
     }
 
 
-@router.get("runs/{slug}/contributions/", response=Page[LedgerRow])
+@router.get(
+    "runs/{slug}/contributions/",
+    response=Page[LedgerRow],
+    openapi_extra=answers("text/csv", "application/x-ndjson"),
+)
 @cacheable(5)
 def contributions(
     request: HttpRequest,
@@ -173,7 +178,7 @@ def events(request: HttpRequest, slug: str, page: Query[PageQuery]) -> dict[str,
     return page_of(_run(request, slug).events.all(), page, order="-seq", item=lambda row: row)
 
 
-@router.get("runs/{slug}/badge.svg")
+@router.get("runs/{slug}/badge.svg", openapi_extra=answers("image/svg+xml"))
 @cacheable(60)
 def badge(request: HttpRequest, slug: str) -> HttpResponseBase:
     """A picture of the run's state for other pages."""
@@ -187,7 +192,7 @@ def user(request: HttpRequest, username: str) -> ProfileOut:
     return profile_out(profile_visible(request.user, username))
 
 
-@router.get("users/{username}/badge.svg")
+@router.get("users/{username}/badge.svg", openapi_extra=answers("image/svg+xml"))
 @cacheable(60)
 def user_picture(request: HttpRequest, username: str) -> HttpResponseBase:
     """A picture of what an account has given, for other pages."""
