@@ -70,7 +70,10 @@ def security_headers_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def banned_middleware(get_response: GetResponse) -> GetResponse:
-    """End the session of a banned account, and turn errors of services into answers."""
+    """End the session of a banned account, and turn errors of services into answers.
+
+    What a person was shown is for nobody else's cache.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if getattr(request.user, "is_banned", False):
@@ -80,7 +83,10 @@ def banned_middleware(get_response: GetResponse) -> GetResponse:
                 request,
                 AppError(ErrorCode.BANNED, reason and f"This account is suspended: {reason}"),
             )
-        return get_response(request)
+        response = get_response(request)
+        if request.user.is_authenticated:
+            response.headers.setdefault("Cache-Control", "private")
+        return response
 
     def process_exception(request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, AppError):

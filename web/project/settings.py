@@ -211,7 +211,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 10_000_000
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request": {"()": "web.core.requestid.RequestIdFilter"}},
+    "filters": {
+        "request": {"()": "web.core.requestid.RequestIdFilter"},
+        "refusal": {"()": "web.core.requestid.RefusalFilter"},
+    },
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}
     },
@@ -219,7 +222,7 @@ LOGGING = {
         "stderr": {
             "class": "logging.StreamHandler",
             "formatter": "line",
-            "filters": ["request"],
+            "filters": ["request", "refusal"],
         }
     },
     "root": {"handlers": ["stderr"], "level": env_text("BEEYARD_LOG_LEVEL", "INFO")},
