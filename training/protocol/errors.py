@@ -38,6 +38,7 @@ class ErrorCode(StrEnum):
     ENVELOPE_EXPIRED = "envelope_expired"
     BODY_INVALID = "body_invalid"
     BODY_TOO_LARGE = "body_too_large"
+    REQUEST_TOO_SLOW = "request_too_slow"
     TRAINER_TOO_OLD = "trainer_too_old"
     TOO_MANY_REQUESTS = "too_many_requests"
     SERVICE_UNAVAILABLE = "service_unavailable"
@@ -127,6 +128,9 @@ ERRORS: dict[ErrorCode, ErrorInfo] = {
     ),
     ErrorCode.BODY_TOO_LARGE: ErrorInfo(
         413, "The request is too large", "Send less in one request."
+    ),
+    ErrorCode.REQUEST_TOO_SLOW: ErrorInfo(
+        408, "The request did not arrive in time", "Send it again, over a faster line."
     ),
     ErrorCode.TRAINER_TOO_OLD: ErrorInfo(
         426, "This trainer is too old for the run", "Install the version the run's page offers."

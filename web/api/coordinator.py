@@ -18,6 +18,7 @@ from training.protocol.api import (
 from training.protocol.errors import ErrorCode
 from web.api.auth import AuthedRequest, coordinator_auth, optional_auth
 from web.api.caching import cacheable
+from web.api.document import answers
 from web.api.files import file_answer
 from web.api.paging import Page, PageQuery, page_of
 from web.api.rows import checkpoint_out
@@ -57,7 +58,11 @@ def checkpoints(request: HttpRequest, slug: str, page: Query[PageQuery]) -> dict
     return page_of(rows, page, order="-saved_at", item=checkpoint_out)
 
 
-@router.get("runs/{slug}/checkpoints/{int:epoch}/{name}", auth=optional_auth)
+@router.get(
+    "runs/{slug}/checkpoints/{int:epoch}/{name}",
+    auth=optional_auth,
+    openapi_extra=answers("application/octet-stream", "application/jose", partial=True),
+)
 def checkpoint_file(
     request: HttpRequest, slug: str, epoch: int, name: str, lineage: int | None = None
 ) -> HttpResponseBase:
