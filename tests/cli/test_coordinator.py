@@ -2,20 +2,22 @@
 
 import signal
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from tests.cli.conftest import BEGAN_ANEW, Beeyard, Ran
-from tests.client.stand_in_site import SLUG, Answer, Call, StandInSite
+from tests.client.stand_in_site import SLUG, Answer, Call, StandInSite, config_make
 from training.client.errors import ClientError
 from training.coordinator.session import CoordinatorSession
 from training.protocol.api import SnapshotRequest
-from training.protocol.config import OptimizerConfig
+from training.protocol.claims import Revocations
+from training.protocol.config import OptimizerConfig, ReportConfig
 from training.protocol.envelope import peek_key_id, peek_type
 from training.protocol.metrics import SwarmSnapshot
-from training.protocol.names import TYP_SNAPSHOT
+from training.protocol.names import TYP_REVOCATIONS, TYP_SNAPSHOT
 
 SNAPSHOTS = f"/api/v1/runs/{SLUG}/snapshots/"
 
@@ -135,6 +137,29 @@ def test_a_refused_snapshot_is_told_to_the_reporter_at_once(desk: Desk) -> None:
     desk.report = work  # type: ignore[method-assign]
     assert desk.run().code == 0
     assert desk.site.paths().count(SNAPSHOTS) == 1
+
+
+def test_a_coordinator_renews_its_pass_and_hears_who_is_shut_out(desk: Desk) -> None:
+    site = desk.site
+    site.config = config_make(report=ReportConfig(heartbeat_seconds=0.05))
+    site.revocations = site.sign(
+        Revocations(run=SLUG, seq=2, peer_ids=("QmMallory",)), TYP_REVOCATIONS
+    )
+
+    def work(session: CoordinatorSession) -> None:
+        assert session.gate is not None
+        first = session.gate.view.own_pass
+        ends = time.monotonic() + 10
+        while session.gate.view.own_pass == first or not session.gate.view.revoked:
+            assert time.monotonic() < ends
+            time.sleep(0.02)
+        assert session.gate.view.revoked == {"QmMallory"}
+
+    desk.report = work  # type: ignore[method-assign]
+    assert desk.run().code == 0
+    beats = [call for call in site.calls if call.path.endswith("/pass/")]
+    assert beats
+    assert not any(call.path.endswith("/receipts/") for call in site.calls)
 
 
 def test_a_coordinator_that_may_not_is_told_why(desk: Desk) -> None:

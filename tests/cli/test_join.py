@@ -241,18 +241,6 @@ def test_a_second_process_with_the_same_home_is_refused(
     assert len(beeyard.sessions) == 1
 
 
-@pytest.mark.parametrize(("code", "exit_code"), [(ErrorCode.BANNED, 3), (ErrorCode.RUN_OVER, 7)])
-def test_a_refusal_during_training_ends_it(
-    site: StandInSite, beeyard: Beeyard, token_file: str, code: ErrorCode, exit_code: int
-) -> None:
-    quick(site)
-    beeyard.trainer = until_stopped
-    site.overrides[PASS] = lambda call: problem(code)
-    ran = beeyard("join", site.run_url, "--token-file", token_file)
-    assert ran.code == exit_code
-    assert code.info.remedy in ran.err
-
-
 def test_the_end_of_the_run_ends_the_trainer(
     site: StandInSite, beeyard: Beeyard, token_file: str
 ) -> None:

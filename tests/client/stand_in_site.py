@@ -107,6 +107,7 @@ class StandInSite:
         self.clock_shift = 0.0
         self.pass_lifetime = timedelta(minutes=30)
         self.commands: list[str] = []
+        self.revocations = ""
         self.receipts: list[Receipt] = []
         self.polls: list[str] = []
         """Errors of the next polls for a device code; then it is granted."""
@@ -202,7 +203,7 @@ class StandInSite:
             if call.token not in self.joins:
                 return problem(ErrorCode.NOT_JOINED)
             body = {"pass": self._pass(self.joins[call.token]), "commands": self.commands}
-            body["bootstrap_peers"] = self.bootstrap_peers
+            body |= {"bootstrap_peers": self.bootstrap_peers, "revocations": self.revocations}
             return Answer(body=body | {"config_version": self.config.version})
         if what == "receipts/":
             items = [self._receipt(receipt) for receipt in self.receipts]

@@ -1,5 +1,6 @@
 """What a device knows of its swarm's gate: kept on disk, private, newest list wins."""
 
+import json
 import logging
 import stat
 from datetime import UTC, datetime, timedelta
@@ -55,9 +56,11 @@ def pass_make(wall: Wall, key: OKPKey = OLD, sub: str = "bob") -> str:
     return sign(body, typ=TYP_PASS, key=key, issuer="x", lifetime=half_hour, now=wall.now)
 
 
-def list_make(seq: int, *peer_ids: str, key: OKPKey = OLD, run: str = "demo") -> str:
+def list_make(
+    seq: int, *peer_ids: str, key: OKPKey = OLD, run: str = "demo", hours: int = 0
+) -> str:
     body = Revocations(run=run, seq=seq, peer_ids=peer_ids)
-    now = datetime(2026, 7, 1, tzinfo=UTC)
+    now = datetime(2026, 7, 1, hours, tzinfo=UTC)
     day = timedelta(days=1)
     return sign(body, typ=TYP_REVOCATIONS, key=key, issuer="x", lifetime=day, now=now)
 
@@ -73,7 +76,7 @@ def test_other_processes_read_what_the_heartbeat_brought(tmp_path: Path, wall: W
     assert gate.changed.is_set()
     fresh = pass_make(wall, sub="bobby")
     gate.heard(peer_pass=fresh, keys=[OLD, NEW], revocations=list_make(4, "QmMallory"))
-    record = gate_read(gate.path, run="demo")
+    record = gate_read(gate.path)
     assert record.view.own_pass == fresh
     assert record.view.revoked == {"QmMallory"}
     assert record.view.revocations_seq == 4
@@ -113,6 +116,41 @@ def test_a_list_of_somebody_else_changes_nothing(tmp_path: Path, wall: Wall, tok
     assert gate.view.revocations_seq == 0
 
 
+def test_a_list_that_was_signed_anew_replaces_its_copy_and_not_the_other_way(
+    tmp_path: Path, wall: Wall
+) -> None:
+    gate, first = gate_make(tmp_path, wall), list_make(3, "QmMallory")
+    assert gate.revocations_take(first)
+    again = list_make(3, "QmMallory", hours=2)
+    assert gate.revocations_take(again)
+    assert not gate.revocations_take(first)
+    assert gate.revocations == again
+
+
+def test_a_ban_outlives_the_key_that_signed_it(tmp_path: Path, wall: Wall) -> None:
+    gate = gate_make(tmp_path, wall)
+    gate.heard(peer_pass=pass_make(wall), revocations=list_make(3, "QmMallory"))
+    gate.heard(peer_pass=pass_make(wall, NEW), keys=[NEW])
+    assert gate.view.revoked == gate_read(gate.path).view.revoked == {"QmMallory"}
+    again = Gate(tmp_path, config=CONFIG, keys=[NEW], peer_pass="", clock=SiteClock(wall=wall))
+    assert again.view.revoked == {"QmMallory"}
+    resigned = list_make(3, "QmMallory", key=NEW)
+    gate.heard(peer_pass=pass_make(wall, NEW), revocations=resigned)
+    assert gate.revocations == resigned
+
+
+def test_a_list_by_a_leaked_key_gives_way_to_any_list_of_the_site(
+    tmp_path: Path, wall: Wall
+) -> None:
+    gate = gate_make(tmp_path, wall)
+    assert gate.revocations_take(list_make(10**15, "QmAlice", "QmBob"))
+    honest = list_make(4, "QmMallory", key=NEW)
+    gate.heard(peer_pass=pass_make(wall, NEW), keys=[NEW], revocations=honest)
+    assert gate.view.revoked == {"QmMallory"}
+    assert gate.view.revocations_seq == 4
+    assert not gate.revocations_take(list_make(10**15, "QmAlice"))
+
+
 def test_a_pass_by_a_new_key_waits_until_all_know_that_key(tmp_path: Path, wall: Wall) -> None:
     gate = gate_make(tmp_path, wall)
     first = gate.view.own_pass
@@ -137,13 +175,15 @@ def test_a_pass_by_a_new_key_does_not_wait_when_the_old_one_is_at_its_end(
 
 def test_a_damaged_file_is_an_error_with_a_remedy(tmp_path: Path, wall: Wall) -> None:
     gate = gate_make(tmp_path, wall)
-    for text in ("{", "{}", '{"keys": [{}], "pass": "", "revocations": "", "contact_at": 0}'):
+    data = json.loads(gate.path.read_text())
+    bad = [data | {"keys": [{}]}, data | {"revoked": 4}, data | {"revocations_seq": "many"}]
+    for text in ("{", "{}", *map(json.dumps, bad)):
         gate.path.write_text(text)
         with pytest.raises(ClientError) as caught:
-            gate_read(gate.path, run="demo")
+            gate_read(gate.path)
         assert caught.value.remedy
     gate_make(tmp_path, wall)
-    assert gate_read(gate.path, run="demo").view.revocations_seq == 0
+    assert gate_read(gate.path).view.revocations_seq == 0
 
 
 def test_no_pass_is_in_the_log(

@@ -21,13 +21,17 @@ from tests.client.stand_in_site import (
     receipt_make,
 )
 from training.client.errors import ClientError
+from training.client.gate import Gate, gate_read
 from training.client.heartbeat import Heartbeat, HeartbeatEvents
 from training.client.join import Joiner
 from training.client.status import StatusFile, status_is_alive, status_read
 from training.protocol.api import PassRequest
+from training.protocol.claims import Revocations
 from training.protocol.config import ReportConfig
+from training.protocol.envelope import peek_key_id
 from training.protocol.errors import ErrorCode
 from training.protocol.keys import key_generate
+from training.protocol.names import TYP_REVOCATIONS
 from training.protocol.states import Command, CreditState, PeerState, Role
 
 PASS = f"/api/v1/runs/{SLUG}/pass/"
@@ -104,6 +108,55 @@ def test_a_ban_during_training_is_told_once_the_heart_beats(
     heartbeat.start()
     wait_until(lambda: told.refusals)
     assert told.refusals[0].code == ErrorCode.BANNED
+
+
+@pytest.fixture
+def gated(site: StandInSite, joiner: Joiner, told: Told) -> Iterator[tuple[Heartbeat, Gate]]:
+    site.config = config_make(report=ReportConfig(heartbeat_seconds=0.05))
+    admission = joiner.join()
+    gate = Gate(
+        joiner.folder,
+        config=site.config,
+        keys=admission.trust.keys,
+        peer_pass=admission.peer_pass.token,
+        clock=joiner.client.clock,
+    )
+    made = Heartbeat(joiner, admission, told.events(), gate=gate)
+    yield made, gate
+    made.stop()
+
+
+def test_the_swarms_gate_is_told_of_the_fresh_pass_and_of_who_is_shut_out(
+    site: StandInSite, gated: tuple[Heartbeat, Gate]
+) -> None:
+    heartbeat, gate = gated
+    body = Revocations(run=SLUG, seq=5, peer_ids=("QmMallory",))
+    site.revocations = site.sign(body, TYP_REVOCATIONS)
+    heartbeat.beat()
+    found = gate_read(gate.path).view
+    assert found.own_pass == heartbeat.pass_token
+    assert (found.revoked, found.revocations_seq) == ({"QmMallory"}, 5)
+
+
+def test_inside_the_swarm_a_new_key_of_the_site_is_known_at_once_and_a_leaked_one_left_soon(
+    site: StandInSite, gated: tuple[Heartbeat, Gate], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heartbeat, gate = gated
+    site.rotate(vouch=True)
+    new, old = (key.thumbprint() for key in site.keys)
+
+    def known() -> set[str]:
+        return {key.thumbprint() for key in gate_read(gate.path).view.keys}
+
+    heartbeat.beat()
+    assert known() == {new, old}
+    site.keys = site.keys[:1]
+    heartbeat.beat()
+    assert known() == {new, old}, "nothing that the site signs tells of it"
+    monkeypatch.setattr("training.client.heartbeat._KEYS_SECONDS", 0.1)
+    heartbeat.start()
+    wait_until(lambda: known() == {new})
+    assert peek_key_id(gate_read(gate.path).view.own_pass) == new
 
 
 @pytest.mark.parametrize("answer", [Answer(502, b"<html>"), Answer(200, b"nonsense")])

@@ -4,12 +4,14 @@ import asyncio
 import multiprocessing as mp
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from hivemind.dht.protocol import DHTProtocol
 from hivemind.dht.routing import DHTID
 from hivemind.p2p import P2P, PeerID
+from hivemind.p2p.p2p_daemon_bindings.utils import ControlFailure
 from hivemind.proto import averaging_pb2, dht_pb2
 from hivemind.utils.asyncio import as_aiter
 from hivemind.utils.multiaddr import Multiaddr
@@ -18,6 +20,17 @@ from training.protocol.names import members_key
 from training.swarm.averaging import GradientAverager, TrainingStateAverager
 from training.swarm.processes import children_guard
 
+LIBP2P = {
+    "relay": "/libp2p/circuit/relay/0.2.0/hop",
+    "old relay": "/libp2p/circuit/relay/0.1.0",
+    "dialling service": "/libp2p/autonat/1.0.0",
+    "publishing": "/meshsub/1.1.0",
+    "hole punching": "/libp2p/dcutr",
+    "routing": "/ipfs/kad/1.0.0",
+    "ping": "/ipfs/ping/1.0.0",
+    "identify": "/ipfs/id/1.0.0",
+}
+"""What libp2p may serve by itself, to anybody who can connect."""
 PREFIXES = ((GradientAverager, "grad_averager"), (TrainingStateAverager, "state_averager"))
 
 
@@ -42,13 +55,14 @@ def attack(key_file: Path, run_id: str, addresses: Sequence[str], seconds: float
 
 
 async def _attack(key_file: Path, run_id: str, addresses: Sequence[str]) -> dict[str, Any]:
-    got: dict[str, Any] = {"bytes": 0, "codes": [], "dht": [], "connected": 0, "calls": 0}
+    got: dict[str, Any] = {"bytes": 0, "codes": [], "dht": [], "connected": 0, "libp2p": set()}
     p2p = await P2P.create(identity_path=str(key_file), nat_port_map=False)
     try:
         for address in map(Multiaddr, addresses):
             peer = PeerID.from_base58(address["p2p"])
             await p2p._client.connect(peer, [address.decapsulate("/p2p/" + address["p2p"])])
             got["connected"] += 1
+            got["libp2p"] |= await _libp2p(p2p, peer)
             await _dht(p2p, peer, run_id, got)
             for averager, name in PREFIXES:
                 stub = averager.get_stub(p2p, peer, namespace=f"{run_id}_{name}")
@@ -56,6 +70,17 @@ async def _attack(key_file: Path, run_id: str, addresses: Sequence[str]) -> dict
     finally:
         await p2p.shutdown()
     return got
+
+
+async def _libp2p(p2p: P2P, peer: PeerID) -> set[str]:
+    """Return what the peer's libp2p serves to us."""
+    served = set()
+    for what, protocol in LIBP2P.items():
+        with suppress(ControlFailure):
+            _, _, writer = await p2p._client.stream_open(peer, (protocol,))
+            writer.close()
+            served.add(what)
+    return served
 
 
 async def _dht(p2p: P2P, peer: PeerID, run_id: str, got: dict[str, Any]) -> None:
@@ -95,7 +120,6 @@ async def _averager(stub: Any, got: dict[str, Any]) -> None:
             (stub.rpc_join_group, join),
             (stub.rpc_aggregate_part, as_aiter(part)),
         ):
-            got["calls"] += 1
             try:
                 async for message in await call(request):
                     got["codes"].append(averaging_pb2.MessageCode.Name(message.code))

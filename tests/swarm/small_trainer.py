@@ -91,17 +91,7 @@ def main(
     time.time = lambda: real() + ahead
     clock = clock_measured(ahead)
     swarm_clock_set(clock.correction)
-    gate = None
-    if config.swarm.admission == "pass":
-        office = PassOffice(Path(site), SiteClock())
-        gate = Gate(
-            folder,
-            config=config,
-            keys=[office.key],
-            peer_pass=office.pass_make(config, key),
-            clock=clock,
-        )
-        office.beat(gate, config, key, seconds=config.report.heartbeat_seconds)
+    gate = gate_make(folder, config, key, site=site, clock=clock)
     dht = dht_start(
         key=key,
         run_id=config.swarm_id,
@@ -131,29 +121,47 @@ def main(
     batches = task.batches(config, folder, seed=hash(key.peer_id) % 1000, micro_batch=MICRO_BATCH)
     while not leaving.is_set():
         time.sleep(MICRO_BATCH / speed)
-        loss, count = task.loss(model, next(batches))
-        loss.backward()
-        epoch, before = optimizer.local_epoch, optimizer.grad_averager.local_samples_accumulated
-        optimizer.step(batch_size=count)
-        optimizer.zero_grad()
-        publisher.total += count
-        publisher.loss = float(loss)
-        if optimizer.local_epoch == epoch:
-            publisher.samples = optimizer.grad_averager.local_samples_accumulated
-            continue
-        if is_stock and optimizer.local_epoch == epoch + 1:
-            note_epoch(folder, epoch, before + count)
-        for finished in [] if is_stock else optimizer.finished:
-            note_epoch(folder, finished.epoch, finished.samples)
-            note_group(folder, finished.group_size, finished.seconds)
-            entered = EpochSamples(epoch=finished.epoch, samples=finished.samples)
-            publisher.recent.append(entered)
-        if not is_stock:
-            optimizer.finished.clear()
-        publisher.epoch, publisher.samples = optimizer.local_epoch, 0
+        micro_step(folder, optimizer, publisher, task.loss(model, next(batches)), is_stock=is_stock)
     watch.stop()
     optimizer.shutdown()
     dht_stop(dht)
+
+
+def gate_make(
+    folder: Path, config: RunConfig, key: SwarmKey, *, site: str, clock: SiteClock
+) -> Gate | None:
+    """Return the gate of a run that demands passes, with a heartbeat that renews its own."""
+    if config.swarm.admission == "open":
+        return None
+    office = PassOffice(Path(site), SiteClock())
+    token = office.pass_make(config, key)
+    gate = Gate(folder, config=config, keys=[office.key], peer_pass=token, clock=clock)
+    office.beat(gate, config, key, seconds=config.report.heartbeat_seconds)
+    return gate
+
+
+def micro_step(
+    folder: Path, optimizer: Any, publisher: Publisher, result: tuple[Any, int], *, is_stock: bool
+) -> None:
+    loss, count = result
+    loss.backward()
+    epoch, before = optimizer.local_epoch, optimizer.grad_averager.local_samples_accumulated
+    optimizer.step(batch_size=count)
+    optimizer.zero_grad()
+    publisher.total += count
+    publisher.loss = float(loss)
+    if optimizer.local_epoch == epoch:
+        publisher.samples = optimizer.grad_averager.local_samples_accumulated
+        return
+    if is_stock and optimizer.local_epoch == epoch + 1:
+        note_epoch(folder, epoch, before + count)
+    for finished in [] if is_stock else optimizer.finished:
+        note_epoch(folder, finished.epoch, finished.samples)
+        note_group(folder, finished.group_size, finished.seconds)
+        publisher.recent.append(EpochSamples(epoch=finished.epoch, samples=finished.samples))
+    if not is_stock:
+        optimizer.finished.clear()
+    publisher.epoch, publisher.samples = optimizer.local_epoch, 0
 
 
 def note_group(folder: Path, size: int, seconds: float) -> None:

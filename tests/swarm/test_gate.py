@@ -123,6 +123,7 @@ def test_a_process_without_a_pass_gets_nothing_and_disturbs_nobody(
     started = time.time()
     got = attack(stranger.path, CONFIG.swarm_id, addresses, 60)
     assert got["connected"] == 5, "libp2p itself lets anybody connect"
+    assert got["libp2p"] == {"routing", "ping", "identify"}, "no relay, no dialling service"
     assert got["bytes"] == 0
     assert got["dht"] == ["refused"] * 15
     answered = [code for code in got["codes"] if code != "no such call"]

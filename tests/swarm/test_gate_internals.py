@@ -23,6 +23,7 @@ from hivemind.utils import auth, timed_storage
 from training.swarm.averaging import GradientAverager, TrainingStateAverager
 from training.swarm.clock import swarm_clock_set, swarm_time
 from training.swarm.gated import GatedAverager
+from training.swarm.relay import relay_off
 
 OURS = (GradientAverager, TrainingStateAverager)
 HANDLERS = ("rpc_aggregate_part", "rpc_download_state", "rpc_join_group")
@@ -108,6 +109,10 @@ def test_the_authorizer_is_asked_on_every_call_of_the_dht() -> None:
 
 def test_the_relay_and_the_dialling_service_can_be_switched_off() -> None:
     assert {"use_relay", "auto_nat", "use_auto_relay"} <= set(parameters(P2P.create))
+    assert "cls.DHT_MODE_MAPPING[dht_mode].copy()" in inspect.getsource(P2P.create)
+    relay_off()
+    for flags in P2P.DHT_MODE_MAPPING.values():
+        assert "-relayService=0" in P2P._make_process_args("p2pd", **flags)
     assert parameters(Client.disconnect) == ["self", "peer_id"]
     assert parameters(Client.connect) == ["self", "peer_id", "maddrs"]
     assert parameters(P2P.add_binary_stream_handler)[:3] == ["self", "name", "handler"]

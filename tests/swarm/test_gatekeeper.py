@@ -1,12 +1,16 @@
 """The gate of one process: cheap, bounded, and deaf to nobody's ban."""
 
 import asyncio
+import dataclasses
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hivemind.dht.protocol import DHTProtocol
+from hivemind.dht.routing import DHTID
+from hivemind.dht.validation import DHTRecord
 from hivemind.p2p import PeerID
 from hivemind.proto.auth_pb2 import AccessToken
 from hivemind.proto.dht_pb2 import PingRequest
@@ -17,14 +21,17 @@ from training.client.clock import SiteClock
 from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.admission import AdmissionQuestion, Verdict
+from training.protocol.names import members_key, revocations_key
 from training.swarm import doorman as doorman_module
 from training.swarm import gatekeeper as gatekeeper_module
 from training.swarm.admission import AskLimit, answer_of
 from training.swarm.authorizer import PassAuthorizer
 from training.swarm.clock import swarm_time
 from training.swarm.doorman import Doorman, Refused
+from training.swarm.gate_records import GateValidator
 from training.swarm.gated import GatedStub, _checked
 from training.swarm.gatekeeper import Gatekeeper
+from training.swarm.identity import owner_subkey
 from training.swarm.watch import GateWatch
 
 CONFIG = config_make(admission="pass")
@@ -128,6 +135,42 @@ async def test_an_own_pass_that_ran_out_breaks_no_call_of_ours(
     late.heard(peer_pass=world.pass_of("bob"))
     await bob.sign_request(renewed := PingRequest(), None)
     assert await PassAuthorizer(world.keys["alice"], world.gatekeeper).validate_request(renewed)
+
+
+def record_make(key: str, owner: SwarmKey, value: object) -> DHTRecord:
+    dump = DHTProtocol.serializer.dumps
+    place = DHTID.generate(source=key).to_bytes()
+    return DHTRecord(place, dump(owner_subkey(owner)), dump(value), swarm_time() + 60)
+
+
+def test_members_keep_their_own_pass_in_the_dht_and_the_sites_list_and_nothing_else(
+    world: World, tmp_path: Path
+) -> None:
+    checks = GateValidator(CONFIG.swarm_id, world.gatekeeper)
+    members, lists = members_key(CONFIG.swarm_id), revocations_key(CONFIG.swarm_id)
+    bob, mallory = world.keys["bob"], world.keys["mallory"]
+    listed, other = world.office.revoke(CONFIG.run, "QmEve"), PassOffice(tmp_path / "other")
+    for key, owner, value, is_kept in (
+        (members, bob, world.pass_of("bob"), True),
+        (members, bob, world.pass_of("bob", age=9000), True),
+        (members, mallory, world.pass_of("bob"), False),
+        (members, mallory, other.pass_make(CONFIG, mallory), False),
+        (members, mallory, listed, False),
+        (members, mallory, "nonsense", False),
+        (members, mallory, [1, 2], False),
+        (lists, mallory, listed, True),
+        (lists, mallory, listed, True),
+        (lists, mallory, other.revoke(CONFIG.run, "QmEve"), False),
+        (lists, mallory, world.office.revoke("other", "QmEve"), False),
+        (lists, mallory, world.pass_of("mallory"), False),
+        ("something else", mallory, "anything", True),
+    ):
+        record = record_make(key, owner, value)
+        assert checks.validate(record) is is_kept, (key, value)
+    broken = record_make(members, bob, "x")
+    assert not checks.validate(dataclasses.replace(broken, value=b"\xc1"))
+    nobodys = record_make(members, bob, world.pass_of("bob"))
+    assert not checks.validate(dataclasses.replace(nobodys, subkey=b"\xa1x"))
 
 
 class Reads:

@@ -107,9 +107,9 @@ class _Stint:
             with screen_open(self._out, plain=self._args.plain) as screen:
                 self._screen = screen
                 code = trainer_run(self._session(), ui=screen)
-        except ClientError:
+        except ClientError as error:
             if not self._is_ended_from_outside():
-                raise
+                raise self._in_the_sites_words(error) from error
             code = ExitCode.FINE
         finally:
             self._screen = None
@@ -150,6 +150,15 @@ class _Stint:
             return StintEnd(ExitCode.FINE, is_passing=True, is_restart=True)
         ended = ExitCode(code)
         return StintEnd(ended, is_passing=ended in (ExitCode.UNREACHABLE, ExitCode.FAILED))
+
+    def _in_the_sites_words(self, error: ClientError) -> ClientError:
+        """Peers know only that this one is shut out; the site says why."""
+        if error.code == ErrorCode.PEER_REVOKED:
+            try:
+                self._heartbeat.beat()
+            except ClientError as told:
+                return told if told.exit_code == ExitCode.NOT_ALLOWED else error
+        return error
 
     def _is_ended_from_outside(self) -> bool:
         """Whether somebody wanted the end: how the trainer then fell matters no more."""

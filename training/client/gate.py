@@ -8,6 +8,7 @@ in one step and read again when it changed.
 import logging
 import threading
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,20 +37,23 @@ class GateRecord:
     """JWS of the list that is applied."""
 
 
-def gate_read(path: Path, *, run: str) -> GateRecord:
-    """Return what the file says; the list in it is verified again.
+def gate_read(path: Path) -> GateRecord:
+    """Return what the file says. Its writer has checked all of it, and nobody else can write it.
 
     Raises:
         ClientError: the file is missing or damaged.
     """
     data = json_read(path) or {}
     try:
-        keys = tuple(key_load(jwk) for jwk in data["keys"])
         told = data["contact_at"]
-        contact_at = None if told is None else datetime.fromtimestamp(told, UTC)
-        view = GateView(keys=keys, own_pass=str(data["pass"]), contact_at=contact_at)
-        record = GateRecord(view)
-        return _with_revocations(record, str(data["revocations"]), run) or record
+        view = GateView(
+            keys=tuple(key_load(jwk) for jwk in data["keys"]),
+            own_pass=str(data["pass"]),
+            revoked=frozenset(map(str, data["revoked"])),
+            revocations_seq=int(data["revocations_seq"]),
+            contact_at=None if told is None else datetime.fromtimestamp(told, UTC),
+        )
+        return GateRecord(view, str(data["revocations"]))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise file_broken(path, str(error)) from error
 
@@ -73,9 +77,8 @@ class Gate:
         """Set when the pass or the list changed; whoever acts on it clears it."""
         self._clock, self._lock = clock, threading.Lock()
         self._new_key_at: datetime | None = None
-        self._record = GateRecord(GateView(keys=tuple(keys)))
-        kept = self._revocations_kept()
-        self._record = _with_revocations(self._record, kept, self.rules.run) or self._record
+        kept = self._kept()
+        self._record = replace(kept, view=replace(kept.view, keys=tuple(keys), own_pass=""))
         self.heard(peer_pass=peer_pass)
 
     @property
@@ -116,15 +119,17 @@ class Gate:
             return is_newer
 
     def _revocations_take(self, token: str) -> bool:
+        before = self._record.view
         newer = _with_revocations(self._record, token, self.rules.run)
         if newer is None:
             return False
         self._record = newer
         self.changed.set()
-        _log.info(
-            "run %s: revocation list %d, %d peers",
-            *(self.rules.run, newer.view.revocations_seq, len(newer.view.revoked)),
-        )
+        if newer.view.revocations_seq != before.revocations_seq:
+            _log.info(
+                "run %s: revocation list %d, %d peers",
+                *(self.rules.run, newer.view.revocations_seq, len(newer.view.revoked)),
+            )
         return True
 
     def _shown(self, view: GateView, fresh: str, now: datetime) -> str:
@@ -140,11 +145,11 @@ class Gate:
         is_waiting = now - self._new_key_at < self.rules.stale
         return view.own_pass if is_waiting and _lasts(old, now + self.rules.stale) else fresh
 
-    def _revocations_kept(self) -> str:
+    def _kept(self) -> GateRecord:
         try:
-            return str((json_read(self.path) or {}).get("revocations", ""))
+            return gate_read(self.path)
         except ClientError:
-            return ""
+            return GateRecord(GateView())
 
     def _write(self) -> None:
         view, contact = self._record.view, self._record.view.contact_at
@@ -154,6 +159,8 @@ class Gate:
                 "pass": view.own_pass,
                 "keys": [public_jwk(key) for key in view.keys],
                 "revocations": self._record.revocations,
+                "revocations_seq": view.revocations_seq,
+                "revoked": sorted(view.revoked),
                 "contact_at": None if contact is None else contact.timestamp(),
             },
         )
@@ -164,15 +171,22 @@ def _lasts(signed: Signed[PeerPass], until: datetime) -> bool:
 
 
 def _with_revocations(record: GateRecord, token: str, run: str) -> GateRecord | None:
-    """Return the record with a newer list in it; None when the token is no such list."""
+    """Return the record with a newer list in it; None when the token is no such list.
+
+    A list that was signed anew replaces its older copy. One by a key that is trusted no longer
+    stays in force, and yields to any list that is trusted, whatever its number.
+    """
     if not token or token == record.revocations:
         return None
     try:
-        body = revocations_open(token, record.view.keys, run=run).body
+        offered = revocations_open(token, record.view.keys, run=run)
     except EnvelopeError as error:
         _log.warning("run %s: a list of revoked peers is not usable: %s", run, error.detail)
         return None
-    if record.revocations and body.seq <= record.view.revocations_seq:
-        return None
+    with suppress(EnvelopeError):
+        held = revocations_open(record.revocations, record.view.keys, run=run)
+        if (offered.body.seq, offered.issued_at) <= (held.body.seq, held.issued_at):
+            return None
+    body = offered.body
     view = replace(record.view, revoked=frozenset(body.peer_ids), revocations_seq=body.seq)
     return GateRecord(view, token)

@@ -16,6 +16,9 @@ from training.protocol.errors import ErrorCode
 from training.protocol.states import Command
 
 _RECEIPT_SECONDS = 60.0
+_KEYS_SECONDS = 300.0
+"""A new key of the site is noticed by its first signature; that an old one is trusted no longer is
+noticed only by looking."""
 _log = logging.getLogger(__name__)
 
 
@@ -110,15 +113,19 @@ class Heartbeat:
 
     def _run(self) -> None:
         interval = self._admission.config.body.report.heartbeat_seconds
-        since_receipts = _RECEIPT_SECONDS
+        since_receipts, since_keys = _RECEIPT_SECONDS, 0.0
         while True:
             try:
+                if since_keys >= _KEYS_SECONDS:
+                    self._keys_refresh()
+                    since_keys = 0.0
                 if since_receipts >= _RECEIPT_SECONDS:
                     self._tell_receipts()
                     since_receipts = 0.0
                 if self._stop.wait(interval):
                     return
                 since_receipts += interval
+                since_keys += interval
                 self._beat_and_tell()
             except Exception:  # noqa: BLE001 - a dead heartbeat would let the pass expire
                 _log.exception("heartbeat of run %s stumbled", self._joiner.slug)
@@ -136,6 +143,12 @@ class Heartbeat:
             self._events.config(answer.config_version)
         for command in answer.commands:
             self._events.command(command)
+
+    def _keys_refresh(self) -> None:
+        try:
+            self._receipts.trust = self._joiner.trust_update()
+        except ClientError as error:
+            _log.warning("keys of the site of run %s: %s", self._joiner.slug, error.detail)
 
     def _judge(self, error: ClientError) -> None:
         if isinstance(error, PlatformError) and error.status in (401, 403, 404, 409, 426):

@@ -10,7 +10,7 @@ from training.coordinator.known_peers import addresses_alive
 from training.coordinator.session import CoordinatorSession
 from training.swarm.dht import SwarmError, dht_start
 from training.swarm.donor import Donor
-from training.swarm.recorder import ProgressRecorder, progress_node_id
+from training.swarm.recorder import ProgressRecorder
 from training.tasks.optim import optimizer_build, scheduler_build
 from training.tasks.registry import task_get
 
@@ -60,8 +60,7 @@ def _dht_start(
         port=session.port,
         client_mode=False,
         announce=session.announce,
-        extra_validators=[recorder],
-        node_id=progress_node_id(session.config.swarm_id),
+        recorder=recorder,
         gate=gate_of(session),
     )
 

@@ -26,6 +26,7 @@ from training.protocol.names import admission_protocol
 from training.swarm.clock import swarm_time
 from training.swarm.gatekeeper import Gatekeeper
 from training.swarm.processes import children_guard
+from training.swarm.relay import relay_off
 
 _log = logging.getLogger(__name__)
 MAX_CLOCK_SECONDS = 3.0
@@ -142,6 +143,7 @@ def _ask_in_child(
 
 
 async def _ask_all(key: SwarmKey, run_id: str, addresses: list[str], peer_pass: str) -> str:
+    relay_off()
     p2p = await P2P.create(
         identity_path=str(key.path),
         dht_mode="client",

@@ -2,15 +2,13 @@
 
 import ipaddress
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from hivemind import DHT
-from hivemind.dht.routing import DHTID
-from hivemind.dht.validation import RecordValidatorBase
 from hivemind.p2p.p2p_daemon_bindings.control import P2PDaemonError
 from hivemind.utils.timed_storage import ValueWithExpiration
 
@@ -22,11 +20,14 @@ from training.protocol.names import metrics_key
 from training.swarm.admission import admission_serve
 from training.swarm.authorizer import PassAuthorizer
 from training.swarm.clock import swarm_clock_set, swarm_time
+from training.swarm.gate_records import GateValidator
 from training.swarm.gatekeeper import Gatekeeper
 from training.swarm.identity import owner_public_der, owner_subkey
 from training.swarm.nesting import nesting_bound
 from training.swarm.processes import children_guard, swarm_log_quiet
+from training.swarm.recorder import ProgressRecorder, progress_node_id
 from training.swarm.records import MetricsNumbers, MetricsRecord
+from training.swarm.relay import relay_off
 from training.swarm.schema import SignedMetrics, StockMetrics, validators
 
 STARTUP_SECONDS = 60.0
@@ -63,8 +64,7 @@ def dht_start(
     port: int,
     client_mode: bool,
     announce: Sequence[str] = (),
-    extra_validators: Iterable[RecordValidatorBase] = (),
-    node_id: DHTID | None = None,
+    recorder: ProgressRecorder | None = None,
     gate: Gate | None = None,
 ) -> PeerDHT:
     """Start a DHT peer in a forked process; call this from the main thread.
@@ -72,36 +72,37 @@ def dht_start(
     Args:
         port: TCP port; 0 lets the system choose one.
         announce: multiaddresses to tell others instead of the ones listened on.
+        recorder: is sent all progress records; one peer of a swarm has it, or a few.
         gate: demands a pass on every call; None lets anybody in.
 
     Raises:
         SwarmError: the port is taken, no bootstrap peer answered, or p2pd did not start.
     """
-    children_guard()
-    nesting_bound()
+    _process_prepare()
     _check_port_free(bind, port)
-    options: dict[str, Any] = {"node_id": node_id} if node_id is not None else {}
-    if announce:
-        options["announce_maddrs"] = list(announce)
     gatekeeper = None if gate is None else Gatekeeper(gate)
+    checks = list(validators(key, run_id))
+    options: dict[str, Any] = {"announce_maddrs": list(announce)} if announce else {}
+    if recorder is not None:
+        checks.append(recorder)
+        options["node_id"] = progress_node_id(run_id)
     if gatekeeper is not None:
+        checks.append(GateValidator(run_id, gatekeeper))
         options["authorizer"] = PassAuthorizer(key, gatekeeper)
     address = ipaddress.ip_address(bind)
-    swarm_clock_set()
     dht = PeerDHT(
         run_id=run_id,
         gatekeeper=gatekeeper,
         initial_peers=list(initial_peers) or None,
         start=False,
-        record_validators=[*validators(key, run_id), *extra_validators],
+        record_validators=checks,
         host_maddrs=[f"/ip{address.version}/{bind}/tcp/{port}"],
         identity_path=str(key.path),
         client_mode=client_mode,
         no_listen=client_mode,
         nat_port_map=not address.is_loopback,
-        # p2pd would carry strangers' connections, and dial addresses that they name.
         use_relay=False,
-        auto_nat=False,
+        auto_nat=False,  # p2pd would dial addresses that strangers name
         startup_timeout=STARTUP_SECONDS,
         **options,
     )
@@ -194,6 +195,14 @@ def _record(subkey: Any, entry: ValueWithExpiration[Any]) -> MetricsRecord | Non
     )
     jws = stated.jws if isinstance(stated, SignedMetrics) else ""
     return MetricsRecord(der, key_thumbprint(der), numbers, jws, entry.expiration_time)
+
+
+def _process_prepare() -> None:
+    """Set right in this process, before it forks, what hivemind leaves open."""
+    children_guard()
+    nesting_bound()
+    relay_off()
+    swarm_clock_set()
 
 
 def _check_port_free(bind: str, port: int) -> None:

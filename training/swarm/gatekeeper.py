@@ -15,7 +15,13 @@ from training.client.gate import Gate, gate_read
 from training.protocol.admission import Verdict
 from training.protocol.claims import PeerPass
 from training.protocol.envelope import EnvelopeError, Signed
-from training.protocol.gate import GateView, pass_open, verdict_of, verdict_of_pass
+from training.protocol.gate import (
+    GateView,
+    pass_open,
+    revocations_open,
+    verdict_of,
+    verdict_of_pass,
+)
 from training.protocol.keys import key_thumbprint, peer_id_of
 from training.swarm.clock import swarm_now
 
@@ -27,8 +33,8 @@ _LOOK_SECONDS = 0.2
 class GateReader:
     """The newest content of the gate's file, looked for a few times a second at most."""
 
-    def __init__(self, path: Path, *, run: str) -> None:
-        self._path, self._run = path, run
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self._looked, self._stamp = -1.0, (0, 0)
         self._view = GateView()
 
@@ -41,7 +47,7 @@ class GateReader:
                 facts = self._path.stat()
                 stamp = (facts.st_mtime_ns, facts.st_ino)
                 if stamp != self._stamp:
-                    self._view = gate_read(self._path, run=self._run).view
+                    self._view = gate_read(self._path).view
                     self._stamp = stamp
             except (OSError, ClientError):
                 return self._view
@@ -53,9 +59,10 @@ class Gatekeeper:
 
     def __init__(self, gate: Gate) -> None:
         self._rules = gate.rules
-        self._reader = GateReader(gate.path, run=gate.rules.run)
+        self._reader = GateReader(gate.path)
         self._known: OrderedDict[str, datetime] = OrderedDict()
         self._passes: OrderedDict[str, Signed[PeerPass]] = OrderedDict()
+        self._list = ""
 
     @property
     def view(self) -> GateView:
@@ -108,6 +115,16 @@ class Gatekeeper:
         self._passes[token] = signed
         _shorten(self._passes)
         return signed
+
+    def is_list(self, token: str) -> bool:
+        """Return whether the site signed a list of revoked peers of this run. The last is kept."""
+        if not self._list or token != self._list:
+            try:
+                revocations_open(token, self.view.keys, run=self._rules.run)
+            except EnvelopeError:
+                return False
+            self._list = token
+        return True
 
     def _is_known(self, peer_id: str, now: datetime) -> bool:
         expired = self._known.get(peer_id)
