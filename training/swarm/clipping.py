@@ -26,7 +26,7 @@ _VOTE_RATIO = 1.0
 """For finding the centre a peer counts as this many median peers at most."""
 _ABSURD = 1e15
 """Norms above it are as bad as infinity: their squares are."""
-_LIGHT_RATIO = 16.0
+_LIGHT_RATIO = 256.0
 """A peer that says it has fewer samples is granted the scatter of this part of the median."""
 
 
@@ -129,8 +129,10 @@ def _clip(
     distance = square.clamp_min_(0).sqrt_()
     median = weight.median()
     variance = 1 / weight.clamp_min(float(median) / _LIGHT_RATIO)
+    # Light peers claim a wide scatter: it is not learned from them.
+    known = 1 / weight.clamp_min(float(median))
     one, other = torch.triu_indices(len(rows), len(rows), offset=1)
-    scaled = (distance[one, other] / (variance[one] + variance[other]).sqrt()).sort().values
+    scaled = (distance[one, other] / (known[one] + known[other]).sqrt()).sort().values
     factor = limits.factor * (1 + 9 / rows.shape[1] ** 0.75)
     # Short vectors scatter widely of themselves, long ones all lie at nearly one distance.
     reach = float(scaled[int(_PAIR_SHARE * len(scaled))]) * factor

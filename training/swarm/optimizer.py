@@ -236,17 +236,12 @@ def swarm_optimizer(
     known: a downloaded state is compared with it.
     """
     swarm = config.swarm
-    compression: CompressionBase = (
-        NoCompression() if swarm.compression == "none" else Float16Compression()
-    )
+    is_plain = swarm.compression == "none"
+    compression: CompressionBase = NoCompression() if is_plain else Float16Compression()
     gradient_guard, state_guard = guards_make(swarm)
     chunk_timeout = max(5.0, swarm.averaging_timeout_seconds / 3)
-    averaging = {
-        "request_timeout": swarm.request_timeout_seconds,
-        "find_timeout": min(
-            swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds
-        ),
-    }
+    patience = min(swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds)
+    averaging = {"request_timeout": swarm.request_timeout_seconds, "find_timeout": patience}
     with sigint_kept():
         return SwarmOptimizer(
             known=known_state(checkpoint),
@@ -269,10 +264,7 @@ def swarm_optimizer(
             # 16 bits would turn a third of the optimizer's second moments into zeros.
             load_state_compression=NoCompression(),
             grad_averager_factory=partial(
-                GradientAverager,
-                allow_state_sharing=False,
-                guard=gradient_guard,
-                **averaging,
+                GradientAverager, allow_state_sharing=False, guard=gradient_guard, **averaging
             ),
             averager_opts={"initialize_optimizer": False, "guard": state_guard, **averaging},
             tracker_opts={

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from training.client.swarm_key import SwarmKey
+from training.protocol.claims import CheckpointManifest
 from training.protocol.config import RunConfig
 from training.protocol.metrics import PeerMetrics
 from training.trainer.control import TrainerControl
@@ -40,6 +41,8 @@ class TrainerSession:
     """CPU threads of torch; None: as many as this process may use."""
     micro_batch: int | None = None
     """Samples per micro-step; None: chosen for the device."""
+    checkpoint: CheckpointManifest | None = None
+    """The newest that is known; a downloaded state is compared with it."""
     control: TrainerControl = field(default_factory=TrainerControl)
     bootstrap_refresh: Callable[[], Sequence[str]] | None = None
     """Asks for newer bootstrap peers before another attempt to join."""

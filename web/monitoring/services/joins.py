@@ -85,6 +85,7 @@ def peer_join(
         peer_pass=pass_make(peer),
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),
         min_epoch=checkpoint.epoch if checkpoint else 0,
+        checkpoint=checkpoint.manifest if checkpoint else "",
     )
 
 
