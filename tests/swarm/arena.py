@@ -18,6 +18,7 @@ from tests.swarm.peers import Peer
 from training.protocol.config import RunConfig
 from training.swarm import averaging, robust
 from training.swarm.averaging import guards_make
+from training.swarm.clipping import Outcome
 from training.tasks.registry import task_get
 
 GUARDED = torch.ones(1).share_memory_()
@@ -48,7 +49,7 @@ class GradientAverager(averaging.GradientAverager):
 
         def lying_mean(*values: Any, **options: Any) -> Any:
             outcome = honest_mean(*values, **options)
-            return robust.Outcome(lie(outcome.mean)) if lie and LYING else outcome
+            return Outcome(lie(outcome.mean)) if lie and LYING else outcome
 
         robust.robust_mean = lying_mean  # in this averager's process only
         self.guard = guard if GUARDED else None
@@ -92,6 +93,7 @@ class Contestant:
             next_chunk_timeout=5.0,
             allow_state_sharing=False,
             guard=guard,
+            warn=False,
             start=True,
         )
 

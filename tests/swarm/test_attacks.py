@@ -59,15 +59,35 @@ def attack(peers: list[Contestant]) -> None:
         one.averager.tamper = tamper
 
 
+@pytest.fixture(scope="module")
+def alone(peers: list[Contestant]) -> float:
+    """Final loss of the worst of five honest peers among themselves."""
+    loss = max(train(peers[:HONEST], ROUNDS))
+    print(f"honest only: {loss:.4f}")  # noqa: T201 - shown with -s
+    assert loss < 0.6, "it has to learn at all"
+    return loss
+
+
 def test_with_the_guard_three_attackers_cost_no_more_than_five_percent(
-    peers: list[Contestant],
+    peers: list[Contestant], alone: float
 ) -> None:
-    alone = max(train(peers[:HONEST], ROUNDS))
     attack(peers)
     guarded = max(train(peers, ROUNDS)[:HONEST])
-    print(f"honest only {alone:.4f}, with three attackers and the guard {guarded:.4f}")  # noqa: T201
-    assert alone < 0.6, "it has to learn at all"
+    print([one.averager.guard.taken() for one in peers])
+    print(f"with three attackers and the guard: {guarded:.4f}")  # noqa: T201
     assert guarded <= 1.05 * alone
+
+
+def test_what_lying_reducers_give_back_costs_no_more_than_five_percent(
+    peers: list[Contestant], alone: float
+) -> None:
+    """One gives back a hundredfold, one turns all signs: they average two sevenths of the model."""
+    LYING.fill_(1)
+    losses = train([*peers[:HONEST], *peers[HONEST + 1 :]], ROUNDS)[:HONEST]
+    told = [note for one in peers[:HONEST] for note in one.averager.guard.taken()]
+    print(f"with two lying reducers: {max(losses):.4f}")  # noqa: T201
+    assert max(losses) <= 1.05 * alone
+    assert sum("cannot be right" in note for note in told) == HONEST
 
 
 def test_without_the_guard_the_same_attackers_ruin_the_model(peers: list[Contestant]) -> None:
@@ -79,14 +99,3 @@ def test_without_the_guard_the_same_attackers_ruin_the_model(peers: list[Contest
     print(f"untrained {untrained:.2f}, without guard {finite_only:.2f} and {with_nan[0]}")  # noqa: T201
     assert finite_only > 2 * untrained
     assert all(math.isnan(loss) for loss in with_nan)
-
-
-def test_lies_of_those_who_average_for_others_are_not_taken_over(peers: list[Contestant]) -> None:
-    """They own three eighths of the averages; flipping signs is the one lie that passes."""
-    LYING.fill_(1)
-    liars = peers[HONEST : HONEST + 2]
-    losses = train([*peers[:HONEST], *liars], ROUNDS)[:HONEST]
-    print(f"with two lying reducers {losses}")  # noqa: T201
-    assert all(math.isfinite(loss) and loss < 0.7 for loss in losses)
-    told = [note for one in peers[:HONEST] for note in one.averager.guard.taken()]
-    assert any("cannot be right" in note for note in told)

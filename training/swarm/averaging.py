@@ -5,6 +5,8 @@ hivemind's names on purpose: a handler on the wire is called after its class, an
 trainers must be able to join our groups.
 """
 
+import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,6 +16,7 @@ from hivemind.averaging.allreduce import AveragingMode
 from hivemind.averaging.control import StepControl
 from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim import grad_averager, state_averager
+from hivemind.p2p import PeerID
 from hivemind.utils import MPFuture
 from torch import Tensor
 
@@ -122,6 +125,7 @@ class TrainingStateAverager(state_averager.TrainingStateAverager):
         """``find_timeout``: seconds after which looking for a group is given up."""
         self._find_timeout, self.guard = find_timeout, guard
         self._running: StepControl | None = None
+        self._failed_donors: Counter[PeerID] = Counter()
         super().__init__(*args, **kwargs)
 
     def state_ask(
@@ -136,13 +140,14 @@ class TrainingStateAverager(state_averager.TrainingStateAverager):
         _, statistics = state_averager.dump_optimizer_state(self.optimizer)
         tensors = [*self._local_tensors(), *statistics]
         values = {"avoid": list(avoid), "min_epoch": min_epoch, "max_bytes": bytes_allowed(tensors)}
-        self._outer_pipe.send(("_state_ask", [], {"future": future, **values}))
-        offer = future.result(timeout)
+        self._outer_pipe.send(("_state_ask", [], {"future": future, "seconds": timeout, **values}))
+        offer = future.result(timeout + 1)
         return None if offer is None else StateOffer(*offer)
 
-    async def _state_ask(self, *, future: MPFuture[Any], **values: Any) -> None:
+    async def _state_ask(self, *, future: MPFuture[Any], seconds: float, **values: Any) -> None:
         try:
-            offer = await state_download(self, **values)
+            download = state_download(self, failed=self._failed_donors, **values)
+            offer = await asyncio.wait_for(download, seconds)
             # Plain values: the other process unpickles them.
             future.set_result(offer and (offer.peer, offer.metadata, offer.tensors))
         except BaseException as error:

@@ -7,6 +7,7 @@ one bad peer with a high priority keeps everybody from ever getting a state.
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ class StateOffer:
     peer: str
     metadata: dict[str, Any]
     tensors: list[Tensor]
+    """None at all when there was more than a model like ours can have."""
 
 
 async def state_download(
@@ -40,20 +42,30 @@ async def state_download(
     avoid: Collection[str],
     min_epoch: int,
     max_bytes: int,
+    failed: Counter[PeerID],
 ) -> StateOffer | None:
     """Return the first whole answer of a peer that is not to be avoided; None without one.
 
     Runs in the averager's process. Peers that say they have less than ``min_epoch`` are skipped
-    after their first message, those that send more than ``max_bytes`` when they do.
+    after their first message; those that send more than ``max_bytes`` are listened to no longer.
+
+    Args:
+        failed: how often a peer began and did not finish, or was too slow; it is updated. The
+            others are asked before it: one that never ends must not keep us from the rest.
     """
-    for peer in await _donors(averager):
+    donors = await _donors(averager)
+    for peer in set(failed) - set(donors):
+        del failed[peer]
+    for peer in sorted(donors, key=lambda donor: failed[donor]):
         if peer == averager.peer_id or peer.to_base58() in avoid:
             continue
+        failed[peer] += 1  # until it has answered; we may be cancelled meanwhile
         try:
             offer = await _download(averager, peer, min_epoch, max_bytes)
         except Exception as error:  # noqa: BLE001 - whatever it was, the next peer may do better
             _log.warning("%s: no state from %s: %r", averager.prefix, peer, error)
             continue
+        del failed[peer]
         if offer is not None:
             return offer
     return None
@@ -92,7 +104,7 @@ async def _download(
                 return None
         size += len(message.tensor_part.buffer)
         if size > max_bytes:
-            raise ValueError(f"its state is larger than {max_bytes} bytes")
+            return StateOffer(peer.to_base58(), metadata or {}, [])
         if message.tensor_part.dtype and parts:
             tensors.append(deserialize_torch_tensor(combine_from_streaming(parts)))
             parts = []

@@ -33,6 +33,10 @@ from training.swarm.clipping import Limits, robust_mean
 
 _log = logging.getLogger(__name__)
 _CONTAINER_OPTIONS = ("compression", "part_size_bytes", "tensor_infos")
+_SHORT_PART = 64
+_OPPOSITE = 0.25
+"""One's own values are in the average: their cosine is above zero, but for chance in short parts.
+An average whose cosine is below minus this has been turned round."""
 
 
 class RoundGuard:
@@ -122,6 +126,11 @@ class GuardedReducer(TensorPartReducer):
         if part_index != self.num_parts_received[sender_index] or part_index >= self.num_parts:
             # In a second stream, say: hivemind would count one sender in place of another.
             raise AllreduceException(f"sender {sender_index} sent part {part_index} out of turn")
+        if tensor_part.shape != self.part_shapes[part_index]:
+            # Not left out later: hivemind subtracts it from the average, and a column from a row
+            # is a matrix that no memory holds.
+            self._findings.add(self._findings.left_out, self._senders[sender_index])
+            raise AllreduceException(f"sender {sender_index} sent a part of another shape")
         self.num_parts_received[sender_index] += 1
         while part_index > self.current_part_index:
             ended = asyncio.create_task(self.finished.wait())
@@ -145,7 +154,10 @@ class GuardedReducer(TensorPartReducer):
         average, held = self.current_part_future, self._held
         self._held = {}
         if not average.done():
-            average.set_result(self._average(held))
+            try:
+                average.set_result(self._average(held))
+            except Exception as error:  # noqa: BLE001 - all senders wait for it: none for ever
+                average.set_exception(error)
         self.reset_accumulators()
 
     def _average(self, held: dict[int, tuple[Tensor, float]]) -> Tensor:
@@ -199,13 +211,19 @@ class GuardedContainer(TensorPartContainer):
     def _is_plausible(self, change: Tensor, own: Tensor) -> bool:
         if change.shape != own.shape:
             return False
-        norm = float(torch.linalg.vector_norm(change.float()))
+        change, own = change.float().flatten(), own.float().flatten()
+        norm, own_norm = (float(torch.linalg.vector_norm(values)) for values in (change, own))
         if not math.isfinite(norm):
             return False
         if not self._own_size:
             return True  # nothing of one's own to compare with
-        usual = float(torch.linalg.vector_norm(own)) + self._own_size * math.sqrt(own.numel())
-        return norm <= self._limits.reply_ratio * usual
+        # A handful of values may all be small by chance, whatever the average is.
+        count = own.numel() if own.numel() >= _SHORT_PART else self.total_size
+        if norm > self._limits.reply_ratio * (own_norm + self._own_size * math.sqrt(count)):
+            return False
+        least = -max(_OPPOSITE, 5 / math.sqrt(own.numel()))
+        along = float(own @ change) + own_norm**2
+        return along >= least * own_norm * float(torch.linalg.vector_norm(own + change))
 
 
 class GuardedAllReduce(AllReduceRunner):

@@ -29,13 +29,17 @@ class KnownState:
 
     epoch: int
     parameter_norm: float
+    has_schema: bool = False
+    """Whether it names the model's tensors, which are this peer's: see the trainer's check."""
 
 
 def known_state(manifest: CheckpointManifest | None) -> KnownState | None:
     """Return what a manifest tells of the swarm's state; old manifests tell nothing."""
     if manifest is None or manifest.parameter_norm is None:
         return None
-    return KnownState(manifest.epoch, manifest.parameter_norm)
+    return KnownState(
+        manifest.epoch, manifest.parameter_norm, has_schema=manifest.schema_sha256 is not None
+    )
 
 
 def norm_check(norm: float, *, epoch: int, own: KnownState, known: KnownState | None) -> None:
@@ -68,7 +72,7 @@ def state_fetch(
 
     Raises:
         StateError: all that came was refused; StateShapeError when all of it was of another
-            model.
+            model, and nothing says that it is they who are wrong.
     """
     avoid: list[str] = []
     refusals: list[StateError] = []
@@ -84,10 +88,13 @@ def state_fetch(
             refusals.append(error)
             continue
         return int(offer.metadata["epoch"])
-    if refusals:
-        strange = [error for error in refusals if not isinstance(error, StateShapeError)]
-        raise (strange or refusals)[-1]
-    return None
+    if not refusals:
+        return None
+    others = [error for error in refusals if not isinstance(error, StateShapeError)]
+    if not others and known is not None and known.has_schema:
+        # Else a single bad peer could send everybody home who asks it first.
+        raise StateError(str(refusals[-1]))
+    raise (others or refusals)[-1]
 
 
 class StateFetch(threading.Thread):
