@@ -73,7 +73,6 @@ def test_with_the_guard_three_attackers_cost_no_more_than_five_percent(
 ) -> None:
     attack(peers)
     guarded = max(train(peers, ROUNDS)[:HONEST])
-    print([one.averager.guard.taken() for one in peers])
     print(f"with three attackers and the guard: {guarded:.4f}")  # noqa: T201
     assert guarded <= 1.05 * alone
 

@@ -217,13 +217,18 @@ class GuardedContainer(TensorPartContainer):
             return False
         if not self._own_size:
             return True  # nothing of one's own to compare with
-        # A handful of values may all be small by chance, whatever the average is.
-        count = own.numel() if own.numel() >= _SHORT_PART else self.total_size
-        if norm > self._limits.reply_ratio * (own_norm + self._own_size * math.sqrt(count)):
+        if norm > self._most(own_norm, own.numel()):
             return False
         least = -max(_OPPOSITE, 5 / math.sqrt(own.numel()))
         along = float(own @ change) + own_norm**2
         return along >= least * own_norm * float(torch.linalg.vector_norm(own + change))
+
+    def _most(self, own_norm: float, count: int) -> float:
+        """Return how far a part's average may be from one's own values."""
+        if count < _SHORT_PART:
+            # All of them may be small by chance, whatever the average is.
+            return own_norm + self._own_size * math.sqrt(self.total_size)
+        return self._limits.reply_ratio * (own_norm + self._own_size * math.sqrt(count))
 
 
 class GuardedAllReduce(AllReduceRunner):
