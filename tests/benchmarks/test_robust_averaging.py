@@ -15,7 +15,8 @@ import torch
 from hivemind.averaging.partition import TensorPartContainer, TensorPartReducer
 
 from training.swarm.clipping import Limits
-from training.swarm.robust import Findings, GuardedContainer, GuardedReducer, root_mean_square
+from training.swarm.findings import Findings
+from training.swarm.robust import GuardedContainer, GuardedReducer, root_mean_square
 
 MODEL = 17_847_296
 """Values of ALBERT-large."""

@@ -5,11 +5,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+import torch
 
 from tests.swarm.arena import (
     GUARDED,
     LYING,
     Contestant,
+    average,
     flipped,
     hundredfold,
     not_a_number,
@@ -87,6 +89,24 @@ def test_what_lying_reducers_give_back_costs_no_more_than_five_percent(
     print(f"with two lying reducers: {max(losses):.4f}")  # noqa: T201
     assert max(losses) <= 1.05 * alone
     assert sum("cannot be right" in note for note in told) == HONEST
+
+
+def test_who_withholds_its_gradients_takes_part_and_weighs_nothing(
+    peers: list[Contestant],
+) -> None:
+    team = peers[:3]
+    for one in team:
+        one.reset()
+        one.compute()
+    *others, odd = [one.averager for one in team]
+    for total in odd._grad_accumulators():
+        total.fill_(math.nan)
+    odd.is_withheld = True
+    expected = sum(next(o._grad_accumulators()).clone() for o in others) / len(others)
+    average(team)
+    for averager in (*others, odd):
+        with averager.get_tensors() as tensors:
+            assert torch.allclose(tensors[0], expected, atol=1e-3)
 
 
 def test_without_the_guard_the_same_attackers_ruin_the_model(peers: list[Contestant]) -> None:

@@ -57,7 +57,7 @@ def test_odd_gradients_of_ones_own_are_told_not_used_and_not_counted(
         optimizer = optimizer_of(peer)
         for _ in range(8):
             epoch_run(peer, 1.0)
-        before = optimizer.parameters[0].clone()
+        before = optimizer.parameters[0].detach().clone()
         epoch_run(peer, value)
         *good, odd = optimizer.finished
         assert all(epoch.samples == 32 and not epoch.notes for epoch in good)
@@ -66,7 +66,9 @@ def test_odd_gradients_of_ones_own_are_told_not_used_and_not_counted(
         assert "the gradients of this device" in note
         assert "do not count" in note
         # Momentum and weight decay go on, as with gradients of zero.
-        assert float((optimizer.parameters[0] - before).norm()) < 0.1 * float(before.norm())
+        assert float((optimizer.parameters[0].detach() - before).norm()) < 0.1 * float(
+            before.norm()
+        )
         epoch_run(peer, 1.0)
         assert optimizer.finished[-1].samples == 32
 
@@ -141,7 +143,7 @@ def test_weights_of_a_peer_that_went_astray_do_not_spread(tmp_path: Path) -> Non
         training_peer(tmp_path / "mallory", CONFIG, alice.addresses) as mallory,
     ):
         fill(mallory, lambda values: values * 100)
-        before = [parameter.clone() for parameter in optimizer_of(alice).parameters]
+        before = [parameter.detach().clone() for parameter in optimizer_of(alice).parameters]
         rounds = [
             threading.Thread(
                 target=optimizer_of(peer).state_averager.step,

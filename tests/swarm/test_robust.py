@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 
 from training.swarm import robust
 from training.swarm.clipping import Limits
-from training.swarm.robust import (
-    Findings,
-    GuardedContainer,
-    GuardedReducer,
-    RoundGuard,
-    root_mean_square,
-)
+from training.swarm.findings import Findings, RoundGuard
+from training.swarm.robust import GuardedContainer, GuardedReducer, root_mean_square
 
 LIMITS = Limits(max_weight=1000.0, floor=0.1, reply_ratio=10.0)
 SENDERS: Any = ["alice", "bob", "mallory"]

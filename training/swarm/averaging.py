@@ -23,7 +23,7 @@ from torch import Tensor
 from training.protocol.config import SwarmConfig
 from training.swarm.clipping import Limits
 from training.swarm.download import StateOffer, bytes_allowed, state_download
-from training.swarm.robust import RoundGuard
+from training.swarm.findings import RoundGuard
 
 _OVERSHOOT = 1.25
 """An epoch ends a little after its target, at the latest after this many times of it."""
@@ -216,7 +216,14 @@ def guards_make(swarm: SwarmConfig) -> tuple[RoundGuard, RoundGuard]:
         is_clipping=is_clipping,
     )
     # Weights of peers that miss no epoch are nearly equal, and one peer counts like another.
-    state = Limits(max_weight=1.0, floor=0.01, reply_ratio=0.5, is_clipping=is_clipping)
+    state = Limits(
+        max_weight=1.0,
+        floor=0.01,
+        reply_ratio=0.5,
+        is_clipping=is_clipping,
+        pair_ratio=2.0,
+        are_samples=False,
+    )
     return RoundGuard(gradients), RoundGuard(state)
 
 

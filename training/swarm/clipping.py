@@ -45,6 +45,9 @@ class Limits:
     """Times the learned distance: the radius."""
     pair_ratio: float = 10.0
     """In a group of two, the other's size is cut to this many times one's own."""
+    are_samples: bool = True
+    """Whether contributions scatter around the average, so that a few values of one may all be
+    small by chance."""
 
 
 @dataclass(frozen=True)

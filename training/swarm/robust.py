@@ -11,10 +11,8 @@ which takes a ``guard`` and without one makes hivemind's own.
 """
 
 import asyncio
-import logging
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -30,70 +28,13 @@ from hivemind.p2p import PeerID
 from torch import Tensor
 
 from training.swarm.clipping import Limits, robust_mean
+from training.swarm.findings import Findings, RoundGuard
 
-_log = logging.getLogger(__name__)
 _CONTAINER_OPTIONS = ("compression", "part_size_bytes", "tensor_infos")
 _SHORT_PART = 64
 _OPPOSITE = 0.25
 """One's own values are in the average: their cosine is above zero, but for chance in short parts.
 An average whose cosine is below minus this has been turned round."""
-
-
-class RoundGuard:
-    """Limits of an averager, and what they had to do in its last round.
-
-    Made before the averager's process is forked: the counts lie in memory that both share.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits
-        self._counts = torch.zeros(4, dtype=torch.int64).share_memory_()
-
-    def note(self, findings: "Findings") -> None:
-        """Add what one round found."""
-        found = (findings.left_out, findings.clipped, findings.cut_weights, findings.refused)
-        for place, peers in enumerate(found):
-            self._counts[place] += len(peers)
-
-    def taken(self) -> tuple[str, ...]:
-        """Return in words what was found since the last call."""
-        counts = self._counts.tolist()
-        self._counts.zero_()
-        texts = (
-            "sent values that are not finite: left out",
-            "sent values far from what the others sent: cut",
-            "claimed more samples than an epoch has: cut",
-            "gave back an average that cannot be right: own values kept",
-        )
-        return tuple(
-            f"{count} peer{'s' if count > 1 else ''} {text}"
-            for count, text in zip(counts, texts, strict=True)
-            if count
-        )
-
-
-@dataclass
-class Findings:
-    """Peers that stood out in one round, with the number of parts."""
-
-    left_out: dict[PeerID, int] = field(default_factory=dict)
-    clipped: dict[PeerID, int] = field(default_factory=dict)
-    cut_weights: dict[PeerID, int] = field(default_factory=dict)
-    refused: dict[PeerID, int] = field(default_factory=dict)
-
-    def add(self, kind: dict[PeerID, int], peer: PeerID) -> None:
-        kind[peer] = kind.get(peer, 0) + 1
-
-    def tell(self, prefix: str | None) -> None:
-        """Write a log line for each peer that stood out."""
-        for kind, text in (
-            (self.left_out, "sent values that are not finite; left out of %d parts"),
-            (self.clipped, "sent values far from the others'; cut in %d parts"),
-            (self.cut_weights, "claimed an implausible weight in %d parts; cut"),
-            (self.refused, "gave back an implausible average of %d parts; own values kept"),
-        ):
-            for peer, count in kind.items():
-                _log.warning(f"%s: peer %s {text}", prefix, peer, count)
 
 
 class GuardedReducer(TensorPartReducer):
@@ -225,8 +166,7 @@ class GuardedContainer(TensorPartContainer):
 
     def _most(self, own_norm: float, count: int) -> float:
         """Return how far a part's average may be from one's own values."""
-        if count < _SHORT_PART:
-            # All of them may be small by chance, whatever the average is.
+        if self._limits.are_samples and count < _SHORT_PART:
             return own_norm + self._own_size * math.sqrt(self.total_size)
         return self._limits.reply_ratio * (own_norm + self._own_size * math.sqrt(count))
 
