@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass, field
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -167,7 +168,8 @@ def _checkpoint(token: str, config: RunConfig) -> CheckpointManifest | None:
     """Return the manifest that came with the answer; None when it is none, or of another lineage.
 
     It is signed by the coordinator's device, whose key is not known here: the site checked that
-    when it took the manifest in, and vouches for it by handing it out.
+    when it took the manifest in, and vouches for it by handing it out. The one that a lineage
+    begins with is known by its hash from the signed config.
     """
     if not token:
         return None
@@ -176,6 +178,9 @@ def _checkpoint(token: str, config: RunConfig) -> CheckpointManifest | None:
         manifest = CheckpointManifest.model_validate_json(json.dumps(body))
     except (EnvelopeError, ValidationError):
         return None
+    start = config.start
+    if start is not None and sha256(token.encode()).hexdigest() == start.manifest_sha256:
+        return manifest
     is_ours = (manifest.run, manifest.lineage) == (config.run, config.lineage)
     return manifest if is_ours else None
 

@@ -1,8 +1,21 @@
 """What peers say of themselves and what a coordinator saw."""
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field
 
-from training.protocol.base import FrozenModel, Instant, Sha256, Slug, TolerantModel
+from training.protocol.base import (
+    MAX_RATE,
+    Count,
+    Epoch,
+    FrozenModel,
+    Instant,
+    Loss,
+    Ordinal,
+    Rate,
+    Sha256,
+    Slug,
+    TolerantModel,
+    Total,
+)
 from training.protocol.states import PeerState, Reach, Role
 
 
@@ -11,43 +24,43 @@ class Hardware(TolerantModel):
 
     device: str = Field(default="cpu", max_length=80)
     """Such as ``cpu`` or ``NVIDIA T4``."""
-    cpus: NonNegativeInt = 0
-    memory_bytes: NonNegativeInt = 0
-    gpu_memory_bytes: NonNegativeInt = 0
+    cpus: Count = 0
+    memory_bytes: Total = 0
+    gpu_memory_bytes: Total = 0
     system: str = Field(default="", max_length=40)
 
 
 class EpochSamples(TolerantModel):
     """Samples of this peer that entered the average which ended ``epoch``."""
 
-    epoch: NonNegativeInt
-    samples: NonNegativeInt
+    epoch: Epoch
+    samples: Count
 
 
 class PeerMetrics(TolerantModel):
     """A trainer's report, signed with its device key; travels in the DHT and in snapshots."""
 
     run: Slug
-    lineage: PositiveInt
+    lineage: Ordinal
     peer_id: str = Field(max_length=120)
     role: Role = Role.TRAINER
     state: PeerState = PeerState.TRAINING
-    config_version: PositiveInt
-    epoch: NonNegativeInt
-    samples_accumulated: NonNegativeInt
+    config_version: Ordinal
+    epoch: Epoch
+    samples_accumulated: Count
     """In the current epoch."""
-    samples_total: NonNegativeInt
+    samples_total: Count
     """Computed since this process started, whether or not they were averaged."""
-    samples_per_second: NonNegativeFloat
-    loss: float | None = None
+    samples_per_second: Rate
+    loss: Loss | None = None
     """Mean training loss per sample over the last finished epoch or, before one, so far."""
-    mini_steps: NonNegativeInt = 0
-    learning_rate: NonNegativeFloat = 0.0
+    mini_steps: Count = 0
+    learning_rate: Rate = 0.0
     recent: tuple[EpochSamples, ...] = Field(default=(), max_length=32)
     """The last finished epochs, so that a coordinator that was away can catch up."""
     trainer_version: str = Field(default="", max_length=40)
     client_mode: bool = False
-    revocations_seq: NonNegativeInt = 0
+    revocations_seq: Total = 0
     """Number of the revocation list that this peer applies."""
     taken_at: Instant
 
@@ -61,10 +74,10 @@ class PeerObservation(TolerantModel):
     seen_at: Instant
     """When the coordinator last received a record of this peer."""
     reach: Reach = Reach.UNKNOWN
-    epoch: NonNegativeInt = 0
-    samples_accumulated: NonNegativeInt = 0
-    samples_per_second: NonNegativeFloat = 0.0
-    loss: float | None = None
+    epoch: Epoch = 0
+    samples_accumulated: Count = 0
+    samples_per_second: Rate = 0.0
+    loss: Loss | None = None
     jws: str = Field(default="", max_length=16_384)
     """Device-signed :class:`PeerMetrics`, or empty for a stock hivemind trainer."""
 
@@ -73,16 +86,16 @@ class EpochWork(TolerantModel):
     """Samples of one peer that counted in one finished epoch."""
 
     key_thumbprint: Sha256
-    samples: NonNegativeInt
+    samples: Count
 
 
 class EpochReport(TolerantModel):
     """An epoch that ended, and who took part. Sent again until the site has acknowledged it."""
 
-    epoch: NonNegativeInt
+    epoch: Epoch
     finished_at: Instant
-    loss: float | None = None
-    num_peers: NonNegativeInt = 0
+    loss: Loss | None = None
+    num_peers: int = Field(default=0, ge=0, le=1_000_000)
     work: tuple[EpochWork, ...] = ()
 
 
@@ -90,15 +103,15 @@ class SwarmSnapshot(FrozenModel):
     """What the coordinator saw at one time, numbered, signed with the coordinator's key."""
 
     run: Slug
-    lineage: PositiveInt
-    seq: PositiveInt
+    lineage: Ordinal
+    seq: int = Field(ge=1, le=2**53 - 1)
     """Grows by one with each snapshot of this coordinator, also over restarts."""
     taken_at: Instant
-    epoch: NonNegativeInt
-    samples_accumulated: NonNegativeInt
+    epoch: Epoch
+    samples_accumulated: Total
     """Of the whole swarm, in the current epoch."""
-    samples_per_second: NonNegativeFloat
-    loss: float | None = None
+    samples_per_second: float = Field(ge=0, le=MAX_RATE * 10_000)
+    loss: Loss | None = None
     peers: tuple[PeerObservation, ...] = Field(default=(), max_length=5000)
     finished_epochs: tuple[EpochReport, ...] = Field(default=(), max_length=1000)
     bootstrap_peers: tuple[str, ...] = Field(default=(), max_length=64)

@@ -40,7 +40,7 @@ class LedgerEntry(models.Model):
     samples = models.BigIntegerField()
     """Negative in a correction."""
     seconds = models.FloatField(default=0)
-    """Length of the epoch: what device-hours are summed from."""
+    """Length of the epoch: what device-hours are summed from. Negative in a reversal."""
     state = models.CharField(max_length=20, choices=CREDIT_STATES)
     reason = models.CharField(max_length=200, default="", blank=True)
     finished_at = models.DateTimeField()

@@ -17,6 +17,7 @@ from web.contributions.selectors import public_name
 from web.contributions.services import barred_reason
 from web.monitoring.models import Peer
 from web.runs.models import Run
+from web.runs.selectors import barred_user_ids
 
 SITE_NAME = "This site"
 """Whose the managed trainers are."""
@@ -35,14 +36,18 @@ class Observed:
     """By public id; peers whose signed numbers are out of date are left out."""
     seen: list[int] = field(default_factory=list)
     """Keys of the Peer rows that the snapshot shows with good signatures."""
+    lists: dict[int, int] = field(default_factory=dict)
+    """Number of the revocation list that each of those applies."""
+    barred: set[int] = field(default_factory=set)
+    """Accounts that are barred from the run."""
 
 
 def peers_observe(run: Run, snapshot: SwarmSnapshot, now: datetime) -> Observed:
-    """Return the peers of a snapshot, in one query."""
+    """Return the peers of a snapshot, in two queries."""
     thumbprints = {peer.key_thumbprint for peer in snapshot.peers}
     thumbprints |= {w.key_thumbprint for r in snapshot.finished_epochs for w in r.work}
     rows = Peer.objects.filter(run=run, key_thumbprint__in=thumbprints)
-    observed = Observed()
+    observed = Observed(barred=barred_user_ids(run))
     observed.claimed = {row.key_thumbprint: row for row in rows.select_related("device__user")}
     for seen in snapshot.peers:
         _observe(observed, run, snapshot, seen, now)
@@ -60,8 +65,10 @@ def _observe(
     if signed is None or not _is_about(signed, peer, snapshot, now):
         observed.peers[peer.public_id] = _unverified(seen)
     elif signed.expires_at > now:
-        observed.peers[peer.public_id] = _verified(seen, peer, signed.body)
+        is_barred = bool(barred_reason(peer.device, observed.barred))
+        observed.peers[peer.public_id] = _verified(seen, peer, signed.body, is_barred=is_barred)
         observed.seen.append(peer.pk)
+        observed.lists[peer.pk] = signed.body.revocations_seq
 
 
 def anonymous_id(run: Run, thumbprint: str) -> str:
@@ -105,7 +112,9 @@ def _unverified(seen: PeerObservation) -> LivePeer:
     )
 
 
-def _verified(seen: PeerObservation, peer: Peer, metrics: PeerMetrics) -> LivePeer:
+def _verified(
+    seen: PeerObservation, peer: Peer, metrics: PeerMetrics, *, is_barred: bool
+) -> LivePeer:
     device, user = peer.device, peer.device.user
     hardware: Mapping[str, object] = peer.hardware
     return LivePeer(
@@ -114,7 +123,7 @@ def _verified(seen: PeerObservation, peer: Peer, metrics: PeerMetrics) -> LivePe
         role=Role(peer.role),
         managed=user.is_service,
         verified=True,
-        state=PeerState.BANNED if barred_reason(device) else metrics.state,
+        state=PeerState.BANNED if is_barred else metrics.state,
         reach=Reach.CLIENT if metrics.client_mode else seen.reach,
         hardware=str(hardware.get("device", "")),
         version=metrics.trainer_version or peer.trainer_version,
