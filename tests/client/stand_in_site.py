@@ -119,6 +119,7 @@ class StandInSite:
         self.joins: dict[str, dict[str, Any]] = {}
         """The last join request of each token."""
         self.min_epoch = 0
+        self.checkpoint = ""
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.site = self  # type: ignore[attr-defined]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -227,6 +228,7 @@ class StandInSite:
                 "pass": self._pass(call.body),
                 "bootstrap_peers": self.bootstrap_peers,
                 "min_epoch": self.min_epoch,
+                "checkpoint": self.checkpoint,
             }
         )
 

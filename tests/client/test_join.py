@@ -1,6 +1,7 @@
 """Joining: what is accepted, and each thing that must not be."""
 
 import base64
+import hashlib
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -12,9 +13,12 @@ from tests.client.stand_in_site import TOKENIZER, Answer, Call, StandInSite, con
 from training.client.errors import ClientError, ExitCode, PlatformError
 from training.client.join import Joiner
 from training.client.store import Home
+from training.protocol.claims import CheckpointManifest
+from training.protocol.config import StartPoint
+from training.protocol.envelope import sign
 from training.protocol.errors import ErrorCode
 from training.protocol.keys import key_generate
-from training.protocol.names import TYP_CONFIG, TYP_PASS
+from training.protocol.names import TYP_CHECKPOINT, TYP_CONFIG, TYP_PASS
 
 
 def refused(joiner: Joiner) -> ClientError:
@@ -49,6 +53,53 @@ def test_a_device_joins_and_keeps_what_it_was_given(
     (artifact,) = site.config.artifacts
     assert (admission.artifacts / artifact.sha256).read_bytes() == TOKENIZER
     assert (joiner.folder / "config.jws").read_text() == admission.config.token
+
+
+def manifest_token(site: StandInSite, *, lineage: int, **values: float | str) -> str:
+    manifest = CheckpointManifest(
+        run=site.config.run,
+        lineage=lineage,
+        config_version=1,
+        epoch=7,
+        saved_at=site.now(),
+        files=(),
+        **values,  # type: ignore[arg-type]
+    )
+    return sign(
+        manifest,
+        typ=TYP_CHECKPOINT,
+        key=key_generate(),
+        issuer="http://coordinator",
+        lifetime=timedelta(days=1),
+        now=site.now(),
+    )
+
+
+def test_the_newest_checkpoint_of_this_lineage_is_kept_for_comparison(
+    site: StandInSite, joiner: Joiner
+) -> None:
+    assert joiner.join().checkpoint is None
+    site.checkpoint = manifest_token(site, lineage=1, schema_sha256="a" * 64, parameter_norm=5.0)
+    checkpoint = joiner.join().checkpoint
+    assert checkpoint is not None
+    assert (checkpoint.epoch, checkpoint.schema_sha256) == (7, "a" * 64)
+    for useless in ("nonsense", "a.b.c", manifest_token(site, lineage=2)):
+        site.checkpoint = useless
+        assert joiner.join().checkpoint is None
+
+
+def test_a_checkpoint_of_an_older_lineage_counts_when_the_config_begins_with_it(
+    site: StandInSite, joiner: Joiner
+) -> None:
+    site.checkpoint = manifest_token(site, lineage=1, parameter_norm=5.0)
+    digest = hashlib.sha256(site.checkpoint.encode()).hexdigest()
+    start = StartPoint(lineage=1, epoch=7, manifest_sha256=digest)
+    site.config = site.config.model_copy(update={"lineage": 2, "version": 2, "start": start})
+    checkpoint = joiner.join().checkpoint
+    assert checkpoint is not None
+    assert checkpoint.parameter_norm == 5.0
+    site.checkpoint = manifest_token(site, lineage=1, parameter_norm=500.0)
+    assert joiner.join().checkpoint is None
 
 
 def test_joining_again_is_the_same_device_and_downloads_nothing_twice(

@@ -37,7 +37,7 @@ from web.monitoring.models import Peer, RunSwarm
 from web.monitoring.services import challenge_issue, peer_join
 from web.monitoring.versions import is_version_at_least
 from web.runs.models import Checkpoint, Run, RunMember
-from web.runs.services import bootstrap_peers_mark, run_transition
+from web.runs.services import bootstrap_peers_mark, run_rewind, run_transition
 
 pytestmark = pytest.mark.django_db
 
@@ -95,9 +95,32 @@ def test_a_volunteer_joins_and_gets_config_pass_and_addresses(run: Run, bob: Use
     assert (claims.sub, claims.device, claims.role) == ("bob", answer.device_id, Role.TRAINER)
     assert (claims.peer_id, claims.key_thumbprint) == (peer.peer_id, peer.key_thumbprint)
     assert answer.bootstrap_peers == ("/ip4/10.0.0.1/tcp/1/p2p/QmA",)
-    assert answer.min_epoch == 7
+    assert (answer.min_epoch, answer.checkpoint) == (7, "x")
     assert Device.objects.get().hardware["device"] == "cpu"
     assert RunMember.objects.filter(run=run, user=bob, part="volunteer").exists()
+
+
+def test_after_a_roll_back_the_state_to_begin_with_is_the_newest(
+    run: Run, alice: User, bob: User
+) -> None:
+    now = timezone.now()
+    saved = [
+        Checkpoint.objects.create(
+            run=run,
+            lineage=1,
+            epoch=epoch,
+            config_version=1,
+            files=[],
+            manifest=f"epoch {epoch}",
+            saved_at=now,
+        )
+        for epoch in (10, 20)
+    ]
+    run_rewind(alice, run, saved[0])
+    answer = join(run, bob)
+    assert (answer.min_epoch, answer.checkpoint) == (10, "epoch 10")
+    saved[0].delete()
+    assert (join(run, bob).min_epoch, join(run, bob).checkpoint) == (10, "")
 
 
 def test_joining_again_is_the_same_peer(run: Run, bob: User) -> None:

@@ -11,6 +11,7 @@ from training.protocol.config import OptimizerConfig, RunConfig, SwarmConfig, Ta
 from training.swarm.dht import dht_start, dht_stop, visible_addresses
 from training.swarm.donor import Donor
 from training.swarm.state_files import StateError
+from training.swarm.state_take import state_take
 from training.tasks.optim import optimizer_build, scheduler_build
 from training.tasks.registry import task_get
 
@@ -133,8 +134,9 @@ def test_a_state_of_another_kind_is_refused(
     peers: tuple[Peer, Peer], metadata: dict[str, object], message: str
 ) -> None:
     _, taker = peers
-    _, tensors, _ = taker.donor._averager.get_current_state()
+    averager = taker.donor._averager
+    _, tensors, _ = averager.get_current_state()
     with pytest.raises(StateError, match=message):
-        taker.donor._take([tensor.clone() for tensor in tensors], metadata)
+        state_take(averager, [tensor.clone() for tensor in tensors], metadata)
     with pytest.raises(StateError, match="other shapes"):
-        taker.donor._take([torch.zeros(3)], metadata)
+        state_take(averager, [torch.zeros(3)], metadata)

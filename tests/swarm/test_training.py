@@ -13,9 +13,11 @@ import pytest
 
 from tests.swarm.peers import Peer, config_make, dht_peer
 from tests.swarm.processes import ROOT, end_session, session_members, wait_until
+from training.client.errors import ExitCode
 from training.client.status import status_read
-from training.protocol.config import ReportConfig, RunConfig
+from training.protocol.config import ReportConfig, RunConfig, TaskConfig
 from training.protocol.envelope import peek_body
+from training.protocol.errors import ErrorCode
 from training.protocol.metrics import PeerMetrics
 from training.swarm.dht import metrics_read
 
@@ -210,3 +212,16 @@ def test_a_run_ends_at_its_last_epoch_and_pauses_when_told(trainers: Trainers) -
 
 def strip(body: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in body.items() if k not in ("iss", "iat", "exp", "jti")}
+
+
+def test_a_trainer_of_another_model_is_told_so_and_ends(trainers: Trainers) -> None:
+    wide = CONFIG.model_copy(update={"task": TaskConfig(name="tiny", params={"hidden": 48})})
+    trainers.start("alice")
+    trainers.wait_epochs("alice", 1)
+    trainers.start("carol", config=wide)
+    process = trainers.running.pop("carol")
+    assert process.wait(60) == ExitCode.USAGE, trainers.output("carol")
+    said = (trainers.folder / "carol" / "events.jsonl").read_text().splitlines()
+    assert json.loads(said[-1])["code"] == ErrorCode.MODEL_MISMATCH
+    assert remaining(process.pid) == []
+    trainers.wait_epochs("alice", 1)

@@ -124,6 +124,7 @@ class _Stint:
             sign_metrics=lambda metrics: self._seat.sign(metrics, TYP_METRICS),
             bootstrap_peers=admission.bootstrap_peers,
             min_epoch=admission.min_epoch,
+            checkpoint=admission.checkpoint,
             artifacts=admission.artifacts,
             work_dir=self._seat.joiner.folder,
             bind=bind_address(args, self._seat.address),

@@ -30,6 +30,7 @@ _EXIT_OF_CODE: dict[str, ExitCode] = {
     ErrorCode.UNKNOWN_KEY: ExitCode.BAD_SIGNATURE,
     ErrorCode.ENVELOPE_EXPIRED: ExitCode.BAD_SIGNATURE,
     ErrorCode.NOT_FOUND: ExitCode.USAGE,
+    ErrorCode.MODEL_MISMATCH: ExitCode.USAGE,
     ErrorCode.RUN_NOT_FOUND: ExitCode.USAGE,
 }
 
@@ -78,6 +79,13 @@ def exit_code_of(code: str, status: int) -> ExitCode:
     if code == UNEXPECTED or status == 0 or status == 429 or status >= 500:
         return ExitCode.UNREACHABLE
     return ExitCode.NOT_ALLOWED
+
+
+def code_error(code: ErrorCode, detail: str) -> ClientError:
+    """Return an error of the protocol that this machine found out by itself."""
+    return ClientError(
+        code, detail, code.info.remedy, exit_code=exit_code_of(code, code.info.status)
+    )
 
 
 def store_error(detail: str, remedy: str) -> ClientError:

@@ -1,8 +1,12 @@
 """Joining a run: trust, proof of both keys, signed config and pass, the config's files."""
 
+import json
 from dataclasses import dataclass, field
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from training.client.artifacts import artifact_fetch
 from training.client.errors import ClientError, trust_error
@@ -12,7 +16,7 @@ from training.client.signed import config_verify, pass_verify
 from training.client.store import Home
 from training.client.trust import Trust, trust_update
 from training.protocol.api import Challenge, ConfigOut, JoinRequest, JoinResponse
-from training.protocol.claims import DeviceProof, PeerPass
+from training.protocol.claims import CheckpointManifest, DeviceProof, PeerPass
 from training.protocol.config import RunConfig
 from training.protocol.envelope import EnvelopeError, Signed, peek_body, sign
 from training.protocol.errors import ErrorCode
@@ -34,6 +38,8 @@ class Admission:
     """Folder with the config's files, named by their hashes, all checked."""
     bootstrap_peers: tuple[str, ...]
     min_epoch: int
+    checkpoint: CheckpointManifest | None
+    """What the site says the newest saved state is; None before the first."""
     device_id: str
     device_name: str
     username: str
@@ -73,6 +79,7 @@ class Joiner:
             artifacts=self._artifacts(config.body),
             bootstrap_peers=answer.bootstrap_peers,
             min_epoch=answer.min_epoch,
+            checkpoint=_checkpoint(answer.checkpoint, config.body),
             device_id=answer.device_id,
             device_name=answer.device_name,
             username=answer.username,
@@ -155,6 +162,27 @@ class Joiner:
         for artifact in config.artifacts:
             artifact_fetch(self.client, folder, artifact)
         return folder
+
+
+def _checkpoint(token: str, config: RunConfig) -> CheckpointManifest | None:
+    """Return the manifest that came with the answer; None when it is none, or of another lineage.
+
+    It is signed by the coordinator's device, whose key is not known here: the site checked that
+    when it took the manifest in, and vouches for it by handing it out. The one that a lineage
+    begins with is known by its hash from the signed config.
+    """
+    if not token:
+        return None
+    try:
+        body = {k: v for k, v in peek_body(token).items() if k in CheckpointManifest.model_fields}
+        manifest = CheckpointManifest.model_validate_json(json.dumps(body))
+    except (EnvelopeError, ValidationError):
+        return None
+    start = config.start
+    if start is not None and sha256(token.encode()).hexdigest() == start.manifest_sha256:
+        return manifest
+    is_ours = (manifest.run, manifest.lineage) == (config.run, config.lineage)
+    return manifest if is_ours else None
 
 
 def _known_version(path: Path) -> int:

@@ -78,10 +78,19 @@ class CheckpointStore:
             raise ValueError("its manifest is not the one that the config names")
         return found
 
-    def save(self, epoch: int, write: Callable[[Path], None], *, now: datetime) -> Checkpoint:
+    def save(
+        self,
+        epoch: int,
+        write: Callable[[Path], None],
+        *,
+        now: datetime,
+        schema_sha256: str | None = None,
+        parameter_norm: float | None = None,
+    ) -> Checkpoint:
         """Make the checkpoint of ``epoch`` from the files that ``write`` puts into a folder.
 
-        A checkpoint of the same epoch is replaced. Afterwards only the newest few are left.
+        Schema and norm are what newcomers compare a downloaded state with. A checkpoint of the
+        same epoch is replaced. Afterwards only the newest few are left.
 
         Raises:
             OSError: it cannot be written; nothing has changed then.
@@ -99,6 +108,8 @@ class CheckpointStore:
                 epoch=epoch,
                 saved_at=now,
                 files=tuple(_file_entry(path) for path in sorted(draft.iterdir())),
+                schema_sha256=schema_sha256,
+                parameter_norm=parameter_norm,
             )
             token = self._sign(manifest, TYP_CHECKPOINT)
             (draft / MANIFEST).write_text(token)

@@ -27,6 +27,12 @@ class StateHolder(Protocol):
     @property
     def epoch(self) -> int: ...
 
+    @property
+    def schema_sha256(self) -> str: ...
+
+    @property
+    def parameter_norm(self) -> float: ...
+
     def restore(self, folder: Path, *, epoch: int) -> None: ...
 
     def refresh(self, *, min_epoch: int, timeout: float) -> bool: ...
@@ -161,7 +167,13 @@ class Keeper:
 
     def _save(self) -> Checkpoint:
         donor = self._donor
-        checkpoint = self._store.save(donor.epoch, donor.save, now=swarm_now())
+        checkpoint = self._store.save(
+            donor.epoch,
+            donor.save,
+            now=swarm_now(),
+            schema_sha256=donor.schema_sha256,
+            parameter_norm=donor.parameter_norm,
+        )
         self.saved = checkpoint.epoch
         logger.info("run %s: checkpoint of epoch %d saved", self._config.run, checkpoint.epoch)
         return checkpoint

@@ -44,6 +44,8 @@ class JoinResponse(TolerantModel):
     bootstrap_peers: tuple[str, ...]
     min_epoch: NonNegativeInt = 0
     """Epoch of the newest checkpoint: a swarm that is behind it is the wrong swarm."""
+    checkpoint: str = ""
+    """JWS of the newest :class:`CheckpointManifest` of this lineage; empty before the first."""
 
     model_config = {"populate_by_name": True, "frozen": True, "extra": "ignore"}
 

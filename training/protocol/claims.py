@@ -80,6 +80,10 @@ class CheckpointManifest(FrozenModel):
     epoch: Epoch
     saved_at: Instant
     files: tuple[CheckpointFile, ...]
+    schema_sha256: Sha256 | None = None
+    """Hash of names, shapes and types of the model's tensors; None in old manifests."""
+    parameter_norm: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    """Norm over all trainable parameters."""
 
 
 class KeyVouch(FrozenModel):

@@ -48,6 +48,7 @@ class ErrorCode(StrEnum):
     BODY_TOO_LARGE = "body_too_large"
     REQUEST_TOO_SLOW = "request_too_slow"
     TRAINER_TOO_OLD = "trainer_too_old"
+    MODEL_MISMATCH = "model_mismatch"
     TOO_MANY_REQUESTS = "too_many_requests"
     SERVICE_UNAVAILABLE = "service_unavailable"
     INTERNAL_ERROR = "internal_error"
@@ -179,6 +180,12 @@ ERRORS: dict[ErrorCode, ErrorInfo] = {
     ),
     ErrorCode.TRAINER_TOO_OLD: ErrorInfo(
         426, "This trainer is too old for the run", "Install the version the run's page offers."
+    ),
+    ErrorCode.MODEL_MISMATCH: ErrorInfo(
+        409,
+        "This machine's model is not the run's",
+        "Install the version the run's page offers and join again. If it stays, tell the "
+        "organisers: the run's config and its state do not belong together.",
     ),
     ErrorCode.TOO_MANY_REQUESTS: ErrorInfo(
         429, "Too many requests", "Wait as long as Retry-After says."

@@ -5,7 +5,9 @@ hivemind's names on purpose: a handler on the wire is called after its class, an
 trainers must be able to join our groups.
 """
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -14,17 +16,32 @@ from hivemind.averaging.allreduce import AveragingMode
 from hivemind.averaging.control import StepControl
 from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim import grad_averager, state_averager
+from hivemind.p2p import PeerID
+from hivemind.utils import MPFuture
 from torch import Tensor
 
+from training.protocol.config import SwarmConfig
+from training.swarm.clipping import Limits
+from training.swarm.download import StateOffer, bytes_allowed, state_download
+from training.swarm.findings import RoundGuard
 from training.swarm.gated import GatedAverager
+
+_OVERSHOOT = 1.25
+"""An epoch ends a little after its target, at the latest after this many times of it."""
 
 
 class GradientAverager(GatedAverager, grad_averager.GradientAverager):
     """Accumulates the mean gradient of this peer's samples and averages it with its peers."""
 
-    def __init__(self, *args: Any, find_timeout: float, **kwargs: Any) -> None:
+    guard: RoundGuard | None = None
+    is_withheld = False
+    """Whether the own gradients of this epoch are unfit: zeros take part, with weight 0."""
+
+    def __init__(
+        self, *args: Any, find_timeout: float, guard: RoundGuard | None = None, **kwargs: Any
+    ) -> None:
         """``find_timeout``: seconds after which looking for a group is given up."""
-        self._find_timeout = find_timeout
+        self._find_timeout, self.guard = find_timeout, guard
         self._anchor_batch_size: int | None = None
         super().__init__(*args, **kwargs)
 
@@ -47,11 +64,29 @@ class GradientAverager(GatedAverager, grad_averager.GradientAverager):
     @torch.no_grad()
     def load_accumulators_into_averager_(self) -> None:
         """Hand over the mean per sample. hivemind's is right for equal micro-batches only."""
-        samples, anchor = self.local_samples_accumulated, self._anchor_batch_size
-        scale = anchor / samples if anchor and samples else 0.0
         with self.get_tensors() as averaged:
             for total, target in zip(self._grad_accumulators(), averaged, strict=True):
-                target.copy_(total).mul_(scale)
+                if self.is_withheld:
+                    target.zero_()  # not times 0: that keeps a NaN
+                else:
+                    target.copy_(total).mul_(self._scale())
+
+    def _scale(self) -> float:
+        samples, anchor = self.local_samples_accumulated, self._anchor_batch_size
+        return anchor / samples if anchor and samples else 0.0
+
+    def own_norm(self) -> float:
+        """Return the norm of the accumulated mean gradient; one number to wait for."""
+        return norm_of(list(self._grad_accumulators())) * self._scale()
+
+    def averaged_norm(self) -> float:
+        """Return the norm of the averaged gradients, which others have written into."""
+        with self.get_tensors() as averaged:
+            return norm_of(averaged)
+
+    def reset_accumulated_grads_(self) -> None:
+        super().reset_accumulated_grads_()
+        self.is_withheld = False
 
     def schedule_step(
         self, scheduled_time: float | None = None, timeout: float | None = None, **kwargs: Any
@@ -64,6 +99,8 @@ class GradientAverager(GatedAverager, grad_averager.GradientAverager):
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """Keep what is accumulated until the optimizer has used it: hivemind resets it before
         the round, and when the round fails its "local gradients" are zeros."""
+        if self.is_withheld:
+            kwargs["weight"] = 0.0
         return super().step(*args, **{**kwargs, "reset_accumulators": False})
 
     async def _run_allreduce_inplace_(
@@ -72,23 +109,61 @@ class GradientAverager(GatedAverager, grad_averager.GradientAverager):
         """Tell the round who only assists: hivemind reads it and drops it, and an auxiliary peer
         then sends its whole empty vector."""
         gathered = map(self.serializer.loads, group_info.gathered)
-        modes = tuple(AveragingMode(mode) for _, mode, _ in gathered)
-        await super()._run_allreduce_inplace_(tensors, group_info, *args, modes=modes, **kwargs)
-
-    def finite(self) -> bool:
-        """Whether the averaged gradients, which others have written into, are all finite."""
-        with self.get_tensors() as averaged:
-            return is_finite(averaged)
+        kwargs["modes"] = tuple(AveragingMode(mode) for _, mode, _ in gathered)
+        if self.guard is not None:
+            kwargs["guard"] = self.guard
+        await super()._run_allreduce_inplace_(tensors, group_info, *args, **kwargs)
 
 
 class TrainingStateAverager(GatedAverager, state_averager.TrainingStateAverager):
     """Averages weights now and then, and gives them to newcomers."""
 
-    def __init__(self, *args: Any, find_timeout: float, **kwargs: Any) -> None:
+    guard: RoundGuard | None = None
+
+    def __init__(
+        self, *args: Any, find_timeout: float, guard: RoundGuard | None = None, **kwargs: Any
+    ) -> None:
         """``find_timeout``: seconds after which looking for a group is given up."""
-        self._find_timeout = find_timeout
+        self._find_timeout, self.guard = find_timeout, guard
         self._running: StepControl | None = None
+        self._failed_donors: Counter[PeerID] = Counter()
         super().__init__(*args, **kwargs)
+
+    def state_ask(
+        self, *, avoid: Collection[str], min_epoch: int, timeout: float
+    ) -> StateOffer | None:
+        """Return a peer's state as it came, unchecked; None when nobody gives one.
+
+        Raises:
+            TimeoutError: it took longer than ``timeout`` seconds.
+        """
+        future: MPFuture[Any] = MPFuture()
+        _, statistics = state_averager.dump_optimizer_state(self.optimizer)
+        tensors = [*self._local_tensors(), *statistics]
+        values = {"avoid": list(avoid), "min_epoch": min_epoch, "max_bytes": bytes_allowed(tensors)}
+        self._outer_pipe.send(("_state_ask", [], {"future": future, "seconds": timeout, **values}))
+        offer = future.result(timeout + 1)
+        return None if offer is None else StateOffer(*offer)
+
+    async def _state_ask(self, *, future: MPFuture[Any], seconds: float, **values: Any) -> None:
+        try:
+            download = state_download(self, failed=self._failed_donors, **values)
+            offer = await asyncio.wait_for(download, seconds)
+            # Plain values: the other process unpickles them.
+            future.set_result(offer and (offer.peer, offer.metadata, offer.tensors))
+        except BaseException as error:
+            if not future.done():
+                future.set_exception(error)
+            raise
+
+    def state_apply(self, epoch: int) -> None:
+        """Make a state that was taken over the one to train with, and to give to others."""
+        if self.offload_optimizer:
+            self._apply_optimizer_parameters_()
+        if not self.reuse_tensors:
+            self._load_local_tensors_into_averager_()
+        self.local_epoch = epoch
+        self._update_scheduler()
 
     def cancel_round(self) -> None:
         """End a round in the background: the thread that waits for it would hold up the exit."""
@@ -96,6 +171,13 @@ class TrainingStateAverager(GatedAverager, state_averager.TrainingStateAverager)
         if control is not None and not control.done():
             with suppress(Exception):
                 control.cancel()
+
+    async def _run_allreduce_inplace_(
+        self, tensors: Sequence[Tensor], group_info: GroupInfo, *args: Any, **kwargs: Any
+    ) -> None:
+        if self.guard is not None:
+            kwargs["guard"] = self.guard
+        await super()._run_allreduce_inplace_(tensors, group_info, *args, **kwargs)
 
     def _do(
         self,
@@ -123,6 +205,37 @@ class TrainingStateAverager(GatedAverager, state_averager.TrainingStateAverager)
             **kwargs,
         )
         self._running = None
+
+
+def guards_make(swarm: SwarmConfig) -> tuple[RoundGuard, RoundGuard]:
+    """Return the guards of gradient and of state averaging. Make them before forking."""
+    is_clipping = swarm.robust_averaging == "clip"
+    gradients = Limits(
+        max_weight=_OVERSHOOT * swarm.target_batch_size,
+        floor=0.1,
+        reply_ratio=10.0,
+        is_clipping=is_clipping,
+    )
+    # Weights of peers that miss no epoch are nearly equal, and one peer counts like another.
+    state = Limits(
+        max_weight=1.0,
+        floor=0.01,
+        reply_ratio=0.5,
+        is_clipping=is_clipping,
+        pair_ratio=2.0,
+        are_samples=False,
+    )
+    return RoundGuard(gradients), RoundGuard(state)
+
+
+@torch.no_grad()
+def norm_of(tensors: Sequence[Tensor]) -> float:
+    """Return the norm over all values; NaN or infinite when one of them is. The tensors are on
+    one device; on a GPU there is one number to wait for."""
+    if not tensors:
+        return 0.0
+    norms = torch._foreach_norm(list(tensors))
+    return float(torch.linalg.vector_norm(torch.stack([norm.float() for norm in norms])))
 
 
 def is_finite(tensors: Sequence[Tensor]) -> bool:

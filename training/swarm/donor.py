@@ -11,19 +11,12 @@ from typing import Any
 
 import torch
 from hivemind import DHT
-from hivemind.averaging import DecentralizedAverager
 from hivemind.compression import NoCompression
-from hivemind.optim.state_averager import dump_optimizer_state, load_optimizer_state
 
 from training.protocol.config import SwarmConfig
-from training.swarm.averaging import TrainingStateAverager
-from training.swarm.state_files import (
-    StateError,
-    finite_check,
-    state_load,
-    state_save,
-    values_check,
-)
+from training.swarm.averaging import TrainingStateAverager, norm_of
+from training.swarm.state_files import schema_sha256, state_load, state_save
+from training.swarm.state_take import parameters_of, state_fetch
 
 
 class Donor:
@@ -88,19 +81,25 @@ class Donor:
             StateError: what came does not fit or is not finite; the old state is kept.
         """
         try:
-            # The trainer's own method would write whatever comes over the state we hold.
-            loaded = DecentralizedAverager.load_state_from_peers(self._averager, timeout=timeout)
+            epoch = state_fetch(
+                self._averager, min_epoch=max(min_epoch, self.epoch), timeout=timeout
+            )
         except TimeoutError:
             return False
-        if loaded is None:
+        if epoch is None:
             return False
-        metadata, tensors = loaded
-        epoch = metadata.get("epoch") if isinstance(metadata, dict) else None
-        if not isinstance(epoch, int) or epoch < max(min_epoch, self.epoch):
-            return False
-        self._take(list(tensors), metadata)
         self._offer(epoch)
         return True
+
+    @property
+    def schema_sha256(self) -> str:
+        """Hash of names, shapes and types of the model's tensors."""
+        return schema_sha256(self._model)
+
+    @property
+    def parameter_norm(self) -> float:
+        """Norm over all parameters of the state that is held."""
+        return norm_of([p.detach() for p in parameters_of(self._averager)])
 
     def save(self, folder: Path) -> None:
         """Write the state that is held into a folder."""
@@ -110,29 +109,6 @@ class Donor:
     def stop(self) -> None:
         """End the averager's process."""
         self._averager.shutdown()
-
-    @torch.no_grad()
-    def _take(self, tensors: list[torch.Tensor], metadata: dict[str, Any]) -> None:
-        averager = self._averager
-        parameters = [p for group in averager.optimizer.param_groups for p in group["params"]]
-        targets = [*parameters, *averager.extra_tensors]
-        _, statistics = dump_optimizer_state(averager.optimizer)
-        shapes = [tensor.shape for tensor in (*targets, *statistics)]
-        if [tensor.shape for tensor in tensors] != shapes:
-            raise StateError("a trainer's state has other shapes than this run's model")
-        finite_check(tensors)
-        values = metadata.get("optimizer_metadata")
-        if not isinstance(values, list | tuple) or not all(isinstance(v, dict) for v in values):
-            raise StateError("a trainer's optimizer state is malformed")
-        values_check([value.get("value") for value in values])
-        try:
-            with averager.lock_averaged_tensors:
-                load_optimizer_state(averager.optimizer, values, tensors[len(targets) :])
-                for target, tensor in zip(targets, tensors[: len(targets)], strict=True):
-                    target.copy_(tensor)
-        except (RuntimeError, ValueError, KeyError, IndexError, TypeError) as error:
-            # hivemind runs out of values inside a generator, which is a RuntimeError.
-            raise StateError(f"a trainer's optimizer state does not fit: {error}") from error
 
     def _offer(self, epoch: int) -> None:
         averager = self._averager

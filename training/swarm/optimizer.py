@@ -1,10 +1,9 @@
 """hivemind's optimizer as a run's config describes it, and as safe as a volunteer needs it."""
 
-import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,10 +15,15 @@ from hivemind.averaging.control import StepControl
 from hivemind.compression import CompressionBase, Float16Compression, NoCompression
 
 from training.client.swarm_key import SwarmKey
+from training.protocol.claims import CheckpointManifest
 from training.protocol.config import RunConfig
-from training.swarm.averaging import GradientAverager, TrainingStateAverager, is_finite
+from training.swarm.averaging import GradientAverager, TrainingStateAverager, guards_make
 from training.swarm.clock import swarm_time
+from training.swarm.epoch_guard import EpochGuard
 from training.swarm.identity import rsa_key
+from training.swarm.processes import sigint_kept
+from training.swarm.state_files import StateError, StateShapeError
+from training.swarm.state_take import KnownState, StateFetch, known_state
 
 PROGRESS_EXPIRES_SECONDS = 20.0
 """A peer that died is taken for alive this long; the living report at least every half of it."""
@@ -42,12 +46,14 @@ class FinishedEpoch:
     """Peers in the averaging round, this one included; 1 without a round."""
     seconds: float
     """From the end of the last micro-step to the updated weights."""
+    notes: tuple[str, ...] = ()
+    """What the guards refused, in sentences."""
 
 
 class SwarmOptimizer(hivemind.Optimizer):
     """One ``step`` per micro-batch; see :func:`swarm_optimizer`."""
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, *, known: KnownState | None = None, **kwargs: Any) -> None:
         self.finished: list[FinishedEpoch] = []
         """Epochs that ended since somebody took them out."""
         self.is_out_of_sync = False
@@ -57,6 +63,8 @@ class SwarmOptimizer(hivemind.Optimizer):
         self.leaving = threading.Event()
         """Once set, waiting for others is cut short."""
         self._group_size = 0
+        self._known = known
+        self._guard = EpochGuard(kwargs["run_id"])
         self.scheduled_grads: StepControl | None = None
         super().__init__(**kwargs)
 
@@ -75,20 +83,22 @@ class SwarmOptimizer(hivemind.Optimizer):
 
         hivemind's own method tries for ever, 25 times a second when a peer's model differs, and
         downloads the gradients of a peer besides, only to throw them away.
+
+        Raises:
+            StateShapeError: what peers give is of another model than this peer's.
         """
         self._drop_scheduled()
         self.state_averager.step(wait_for_delayed_updates=True)
         with self.tracker.pause_updates():
-            epoch, before = self.local_epoch, self._backup()
-            self._download()
-            if not is_finite(self.parameters):
-                self._put_back(before, epoch)
+            failure = self._download()
             if self.tracker.global_epoch - 1 <= self.local_epoch < self.tracker.global_epoch:
                 self.state_averager.local_epoch = self.tracker.global_epoch
                 self.state_averager._update_scheduler()
             self.tracker.report_local_progress(self.local_epoch, samples_accumulated=0)
             self._share_state()
             self.grad_averager.reset_accumulated_grads_()
+        if isinstance(failure, StateShapeError):
+            raise failure
         self.is_out_of_sync = self.local_epoch < self.tracker.global_epoch - 1
         return not self.is_out_of_sync
 
@@ -131,17 +141,26 @@ class SwarmOptimizer(hivemind.Optimizer):
         started = time.monotonic()
         epoch, samples = self.local_epoch, self.grad_averager.local_samples_accumulated
         self._group_size = 1
+        self._guard.check_own(self.grad_averager)
+        is_sent = not self.grad_averager.is_withheld
         super()._update_global_epoch(grad_scaler)
-        entered = samples if self._group_size else 0
+        entered = samples if self._group_size and is_sent else 0
         took = time.monotonic() - started
-        self.finished.append(FinishedEpoch(epoch, entered, self._group_size, took))
+        notes = self.notes_taken()
+        self.finished.append(FinishedEpoch(epoch, entered, self._group_size, took, notes=notes))
+
+    def notes_taken(self) -> tuple[str, ...]:
+        """Return what the guards refused since the last call, in sentences."""
+        guards = (self.grad_averager.guard, self.state_averager.guard)
+        found = [note for guard in guards if guard is not None for note in guard.taken()]
+        return (*self._guard.notes_taken(), *found)
 
     def _average_gradients_and_load_into_optimizer(self, control: StepControl | None) -> None:
         """As hivemind's, but a failed round is cancelled, and NaN from others is not taken in."""
         if control is not None:
             try:
                 group = self._group_wait(control)
-                if self.grad_averager.finite():
+                if self._guard.is_average_usable(self.grad_averager, len(group)):
                     self._group_size = len(group)
                     self._load_averaged_gradients_into_optimizer_()
                     return
@@ -165,17 +184,16 @@ class SwarmOptimizer(hivemind.Optimizer):
                 if now >= end or control.done():
                     raise
 
-    def _download(self) -> None:
-        """Download the state in a thread, so that a peer that leaves need not wait for it."""
-
-        def run() -> None:
-            with suppress(Exception):  # the log has it; what counts is where it got us
-                self.state_averager.load_state_from_peers(timeout=self.load_state_timeout)
-
-        thread = threading.Thread(target=run, name="state-download", daemon=True)
-        thread.start()
-        while thread.is_alive() and not self.leaving.is_set():
-            thread.join(_POLL_SECONDS)
+    def _download(self) -> Exception | None:
+        """Download the state in a thread, so that a peer that leaves need not wait for it.
+        Return what went wrong, if something did."""
+        fetch = StateFetch(self.state_averager, known=self._known, timeout=self.load_state_timeout)
+        fetch.start()
+        while fetch.is_alive() and not self.leaving.is_set():
+            fetch.join(_POLL_SECONDS)
+        if isinstance(fetch.failure, StateError):
+            self._guard.note(f"no state is taken over: {fetch.failure}")
+        return fetch.failure
 
     def _has_living_peers(self) -> bool:
         """Return whether another peer's progress is fresher than half its life."""
@@ -200,16 +218,6 @@ class SwarmOptimizer(hivemind.Optimizer):
         if not self.client_mode:
             self.state_averager.state_sharing_priority = self.local_epoch
 
-    def _backup(self) -> list[torch.Tensor]:
-        return [parameter.detach().clone() for parameter in self.parameters]
-
-    @torch.no_grad()
-    def _put_back(self, before: list[torch.Tensor], epoch: int) -> None:
-        with self.state_averager.lock_averaged_tensors:
-            torch._foreach_copy_(self.parameters, before)
-        self.state_averager.local_epoch = epoch
-        self.weights_apply()
-
 
 def swarm_optimizer(
     *,
@@ -220,24 +228,23 @@ def swarm_optimizer(
     optimizer_factory: Callable[[Iterable[Any]], torch.optim.Optimizer],
     scheduler_factory: Callable[[torch.optim.Optimizer], Any],
     auxiliary: bool = False,
+    checkpoint: CheckpointManifest | None = None,
 ) -> SwarmOptimizer:
     """Return the optimizer that trains a model's parameters with the swarm of ``dht``.
 
-    Call it from the main thread: it forks two averagers.
+    Call it from the main thread: it forks two averagers. ``checkpoint`` is the newest that is
+    known: a downloaded state is compared with it.
     """
     swarm = config.swarm
-    compression: CompressionBase = (
-        NoCompression() if swarm.compression == "none" else Float16Compression()
-    )
+    is_plain = swarm.compression == "none"
+    compression: CompressionBase = NoCompression() if is_plain else Float16Compression()
+    gradient_guard, state_guard = guards_make(swarm)
     chunk_timeout = max(5.0, swarm.averaging_timeout_seconds / 3)
-    averaging = {
-        "request_timeout": swarm.request_timeout_seconds,
-        "find_timeout": min(
-            swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds
-        ),
-    }
-    with _sigint_kept():
+    patience = min(swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds)
+    averaging = {"request_timeout": swarm.request_timeout_seconds, "find_timeout": patience}
+    with sigint_kept():
         return SwarmOptimizer(
+            known=known_state(checkpoint),
             dht=dht,
             run_id=config.swarm_id,
             target_batch_size=swarm.target_batch_size,
@@ -257,26 +264,12 @@ def swarm_optimizer(
             # 16 bits would turn a third of the optimizer's second moments into zeros.
             load_state_compression=NoCompression(),
             grad_averager_factory=partial(
-                GradientAverager,
-                allow_state_sharing=False,
-                **averaging,
+                GradientAverager, allow_state_sharing=False, guard=gradient_guard, **averaging
             ),
-            averager_opts={"initialize_optimizer": False, **averaging},
+            averager_opts={"initialize_optimizer": False, "guard": state_guard, **averaging},
             tracker_opts={
                 "private_key": rsa_key(key),
                 "metadata_expiration": PROGRESS_EXPIRES_SECONDS,
             },
             shutdown_timeout=_SHUTDOWN_SECONDS,
         )
-
-
-@contextmanager
-def _sigint_kept() -> Iterator[None]:
-    # hivemind makes the process deaf to Ctrl-C when it starts an averager.
-    in_main = threading.current_thread() is threading.main_thread()
-    handler = signal.getsignal(signal.SIGINT) if in_main else None
-    try:
-        yield
-    finally:
-        if in_main:
-            signal.signal(signal.SIGINT, handler)

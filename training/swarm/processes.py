@@ -14,6 +14,8 @@ import signal
 import sys
 import threading
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -61,6 +63,18 @@ def swarm_log_quiet() -> None:
     """Silence hivemind: what it says while it shuts down is noise."""
     for name in ("hivemind", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+@contextmanager
+def sigint_kept() -> Iterator[None]:
+    """Keep Ctrl-C working: hivemind makes the process deaf to it when it starts an averager."""
+    in_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if in_main else None
+    try:
+        yield
+    finally:
+        if in_main:
+            signal.signal(signal.SIGINT, handler)
 
 
 def _log_thread_error(args: threading.ExceptHookArgs) -> None:

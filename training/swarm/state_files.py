@@ -1,5 +1,6 @@
 """Model and optimizer as safetensors files: data only, nothing in them is ever executed."""
 
+import hashlib
 import json
 import math
 from pathlib import Path
@@ -15,6 +16,18 @@ OPTIMIZER_FILE = "optimizer.safetensors"
 
 class StateError(Exception):
     """A training state cannot be used."""
+
+
+class StateShapeError(StateError):
+    """A training state is of another model."""
+
+
+def schema_sha256(model: torch.nn.Module) -> str:
+    """Return a hash of the names, shapes and types of a model's tensors."""
+    entries = sorted(
+        [name, list(tensor.shape), str(tensor.dtype)] for name, tensor in model.state_dict().items()
+    )
+    return hashlib.sha256(json.dumps(entries, separators=(",", ":")).encode()).hexdigest()
 
 
 def state_save(

@@ -128,6 +128,7 @@ def _enter(
             param_groups=groups,
             optimizer_factory=factory,
             scheduler_factory=scheduler_build(config.optimizer),
+            checkpoint=session.checkpoint,
         )
     except BaseException:
         dht_stop(dht)
@@ -179,5 +180,7 @@ def _synchronise(
                 f"no peer gave the state of epoch {session.min_epoch} or newer",
                 "Wait until the coordinator or an up-to-date trainer is online, then join again.",
             )
+        for note in optimizer.notes_taken():
+            tell("syncing", note)
         tell("syncing", f"have epoch {optimizer.local_epoch}, waiting for a newer state")
         session.control.wait(random.uniform(1.0, 3.0))  # noqa: S311

@@ -124,16 +124,22 @@ class TrainingLoop:
                 f"epoch {epoch.epoch} finished: loss {loss or 0.0:.4f}, {epoch.samples} samples of "
                 f"this device, averaged by {epoch.group_size or 1} in {epoch.seconds:.1f} s"
             )
+            self._tell_notes(epoch.epoch, epoch.notes)
         if self._optimizer.local_epoch != self._epoch:
             self._epoch = self._optimizer.local_epoch
             if not finished:
                 self._book.losses.epoch_end()
                 self._ui.line(f"took over the swarm's state of epoch {self._epoch}")
                 self._guard.keep()
+                self._tell_notes(self._epoch, self._optimizer.notes_taken())
         if self._book.state is not PeerState.TRAINING:
             self._enter_state(PeerState.TRAINING)
         else:
             self._tell()
+
+    def _tell_notes(self, epoch: int, notes: tuple[str, ...]) -> None:
+        for note in notes:
+            self._ui.line(f"epoch {epoch}: {note}")
 
     def _enter_state(self, state: PeerState) -> None:
         self._book.state = state

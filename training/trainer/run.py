@@ -10,12 +10,15 @@ from itertools import chain
 
 import torch
 
-from training.client.errors import ClientError, ExitCode
+from training.client.errors import ClientError, ExitCode, code_error
 from training.client.status import StatusFile
+from training.protocol.claims import CheckpointManifest
+from training.protocol.errors import ErrorCode
 from training.protocol.metrics import PeerMetrics
 from training.protocol.states import PeerState, Role
 from training.swarm.dht import SwarmError, metrics_store
 from training.swarm.processes import swarm_log_to
+from training.swarm.state_files import StateShapeError, schema_sha256
 from training.tasks.registry import task_get
 from training.tasks.task import Batch, Task, TaskError
 from training.trainer.devices import (
@@ -54,6 +57,10 @@ def trainer_run(session: TrainerSession, *, ui: TrainerUI) -> int:
         failure = ClientError("task_unusable", error.detail, error.remedy, exit_code=ExitCode.USAGE)
         status.fail(failure)
         raise failure from error
+    except StateShapeError as error:
+        failure = code_error(ErrorCode.MODEL_MISMATCH, str(error))
+        status.fail(failure)
+        raise failure from error
     except MemoryError as error:
         failure = ClientError(
             "memory_too_small",
@@ -71,6 +78,19 @@ def trainer_run(session: TrainerSession, *, ui: TrainerUI) -> int:
         status.stop()
 
 
+def schema_check(model: torch.nn.Module, checkpoint: CheckpointManifest | None) -> None:
+    """Compare the model with the run's newest checkpoint before any peer is bothered.
+
+    Raises:
+        StateShapeError: it has other tensors.
+    """
+    wanted = None if checkpoint is None else checkpoint.schema_sha256
+    if wanted is not None and wanted != schema_sha256(model):
+        raise StateShapeError(
+            "the model that this machine builds has other tensors than the run's checkpoint"
+        )
+
+
 class _Trainer:
     """A model with its data, in and out of the swarm as often as it takes."""
 
@@ -83,6 +103,7 @@ class _Trainer:
         place = place_choose(threads=session.threads)
         task = task_get(session.config.task.name)
         model = task.model_build(session.config, session.artifacts).to(place.device)
+        schema_check(model, session.checkpoint)
         batches = self._batches(task, model, place)
         while not session.control.stopping.is_set():
             membership = swarm_enter(session, model, self._tell)

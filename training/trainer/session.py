@@ -8,6 +8,7 @@ from typing import Protocol
 from training.client.clock import SiteClock
 from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey
+from training.protocol.claims import CheckpointManifest
 from training.protocol.config import RunConfig
 from training.protocol.metrics import PeerMetrics
 from training.trainer.control import TrainerControl
@@ -42,6 +43,8 @@ class TrainerSession:
     """CPU threads of torch; None: as many as this process may use."""
     micro_batch: int | None = None
     """Samples per micro-step; None: chosen for the device."""
+    checkpoint: CheckpointManifest | None = None
+    """The newest that is known; a downloaded state is compared with it."""
     control: TrainerControl = field(default_factory=TrainerControl)
     gate: Gate | None = None
     """Passes and lists; needed unless the config's admission is open. The heartbeat feeds it."""

@@ -84,9 +84,7 @@ def peer_join(
         if request.role is Role.COORDINATOR:
             _coordinator_set(run, device)
         revocations_update(run, now)
-    checkpoint = checkpoint_latest(run, config.lineage)
-    start = config.body.get("start")
-    begins_at = int(start["epoch"]) if start else 0
+    epoch, manifest = _newest_state(run, config)
     return JoinResponse(
         device_id=device.public_id,
         device_name=device.name,
@@ -94,8 +92,21 @@ def peer_join(
         config=config.jws,
         peer_pass=pass_make(peer),
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),
-        min_epoch=checkpoint.epoch if checkpoint else begins_at,
+        min_epoch=epoch,
+        checkpoint=manifest,
     )
+
+
+def _newest_state(run: Run, config: RunConfigVersion) -> tuple[int, str]:
+    """Return epoch and manifest of what a newcomer takes over at least; (0, "") for nothing."""
+    checkpoint = checkpoint_latest(run, config.lineage)
+    if checkpoint is not None:
+        return checkpoint.epoch, checkpoint.manifest
+    start = config.body.get("start")
+    if not start:
+        return 0, ""
+    origin = run.checkpoints.filter(lineage=start["lineage"], epoch=start["epoch"]).first()
+    return int(start["epoch"]), origin.manifest if origin else ""
 
 
 def pass_make(peer: Peer) -> str:
