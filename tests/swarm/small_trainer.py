@@ -21,8 +21,9 @@ from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.config import RunConfig
 from training.protocol.envelope import sign
 from training.protocol.keys import key_generate
-from training.protocol.metrics import EpochSamples, PeerMetrics
+from training.protocol.metrics import EpochSamples, PeerMetrics, RoundSeen
 from training.protocol.names import TYP_METRICS
+from training.protocol.rounds import round_seen, rounds_that_fit
 from training.swarm.dht import dht_start, dht_stop, metrics_store
 from training.swarm.identity import rsa_key
 from training.swarm.optimizer import swarm_optimizer
@@ -41,6 +42,7 @@ class Publisher(threading.Thread):
         self.epoch = self.samples = self.total = 0
         self.loss: float | None = None
         self.recent: list[EpochSamples] = []
+        self.rounds: list[RoundSeen] = []
 
     def run(self) -> None:
         while True:
@@ -56,6 +58,7 @@ class Publisher(threading.Thread):
                 samples_per_second=5.0,
                 loss=self.loss,
                 recent=tuple(self.recent[-32:]),
+                rounds=rounds_that_fit(self.rounds),
                 taken_at=now,
             )
             lifetime = timedelta(minutes=2)
@@ -115,6 +118,10 @@ def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> Non
             note_epoch(folder, finished.epoch, finished.samples)
             entered = EpochSamples(epoch=finished.epoch, samples=finished.samples)
             publisher.recent.append(entered)
+            size, own = finished.group_size, key.peer_id
+            if size:
+                seen = round_seen(finished.epoch, finished.weights, own=own, group_size=size)
+                publisher.rounds.append(seen)
         if not is_stock:
             optimizer.finished.clear()
         publisher.epoch, publisher.samples = optimizer.local_epoch, 0

@@ -2,7 +2,7 @@
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from training.protocol.base import FrozenModel, Instant, Sha256, Slug, TolerantModel
+from training.protocol.base import FrozenModel, Instant, PeerId, Sha256, Slug, TolerantModel
 from training.protocol.states import PeerState, Reach, Role
 
 
@@ -22,6 +22,31 @@ class EpochSamples(TolerantModel):
 
     epoch: NonNegativeInt
     samples: NonNegativeInt
+
+
+MAX_ROUNDS = 16
+MAX_ROUND_ROWS = 48
+"""Members of all rounds in one report, which keeps it below a third of a record's limit."""
+MAX_ROUND_MEMBERS = 12
+"""Of a larger group a report names only so many (``training.protocol.rounds``)."""
+
+
+class RoundSeen(TolerantModel):
+    """What one peer saw of the averaging round in which it ended ``epoch``."""
+
+    epoch: NonNegativeInt
+    group_size: PositiveInt
+    """Peers in the round, this one included."""
+    weights: dict[PeerId, NonNegativeInt | None] = Field(
+        default_factory=dict, max_length=MAX_ROUND_MEMBERS
+    )
+    """Other members by peer id: the samples that their parts carried when this peer averaged
+    them; None: the member sent it no part (as to a peer in client mode)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every other member is named."""
+        return len(self.weights) >= self.group_size - 1
 
 
 class PeerMetrics(TolerantModel):
@@ -45,6 +70,8 @@ class PeerMetrics(TolerantModel):
     learning_rate: NonNegativeFloat = 0.0
     recent: tuple[EpochSamples, ...] = Field(default=(), max_length=32)
     """The last finished epochs, so that a coordinator that was away can catch up."""
+    rounds: tuple[RoundSeen, ...] = Field(default=(), max_length=MAX_ROUNDS)
+    """What the averaging rounds of the last of these epochs showed of other peers."""
     trainer_version: str = Field(default="", max_length=40)
     client_mode: bool = False
     revocations_seq: NonNegativeInt = 0
@@ -74,6 +101,8 @@ class EpochWork(TolerantModel):
 
     key_thumbprint: Sha256
     samples: NonNegativeInt
+    recorded: NonNegativeInt | None = None
+    """Largest progress record that the peer pushed; None: the coordinator was not there."""
 
 
 class EpochReport(TolerantModel):
@@ -84,6 +113,10 @@ class EpochReport(TolerantModel):
     loss: float | None = None
     num_peers: NonNegativeInt = 0
     work: tuple[EpochWork, ...] = ()
+    discarded: tuple[EpochWork, ...] = ()
+    """Recorded samples that did not enter the average: the peer took over the swarm's state."""
+    accumulated: NonNegativeInt | None = None
+    """Sum of all peers' largest records: no more can have been averaged. None: not known."""
 
 
 class SwarmSnapshot(FrozenModel):

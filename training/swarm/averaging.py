@@ -16,8 +16,10 @@ from hivemind.averaging.group_info import GroupInfo
 from hivemind.optim import grad_averager, state_averager
 from torch import Tensor
 
+from training.swarm.witness import WitnessAverager
 
-class GradientAverager(grad_averager.GradientAverager):
+
+class GradientAverager(WitnessAverager, grad_averager.GradientAverager):
     """Accumulates the mean gradient of this peer's samples and averages it with its peers."""
 
     def __init__(self, *args: Any, find_timeout: float, **kwargs: Any) -> None:

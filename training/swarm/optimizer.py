@@ -3,9 +3,9 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -42,6 +42,9 @@ class FinishedEpoch:
     """Peers in the averaging round, this one included; 1 without a round."""
     seconds: float
     """From the end of the last micro-step to the updated weights."""
+    weights: Mapping[str, int | None] = field(default_factory=dict)
+    """The round's other members by peer id: the samples that their parts carried, or None for
+    those that sent no part to this peer."""
 
 
 class SwarmOptimizer(hivemind.Optimizer):
@@ -57,6 +60,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         self.leaving = threading.Event()
         """Once set, waiting for others is cut short."""
         self._group_size = 0
+        self._weights: dict[str, int | None] = {}
         self.scheduled_grads: StepControl | None = None
         super().__init__(**kwargs)
 
@@ -130,11 +134,11 @@ class SwarmOptimizer(hivemind.Optimizer):
         self.on_averaging()
         started = time.monotonic()
         epoch, samples = self.local_epoch, self.grad_averager.local_samples_accumulated
-        self._group_size = 1
+        self._group_size, self._weights = 1, {}
         super()._update_global_epoch(grad_scaler)
         entered = samples if self._group_size else 0
         took = time.monotonic() - started
-        self.finished.append(FinishedEpoch(epoch, entered, self._group_size, took))
+        self.finished.append(FinishedEpoch(epoch, entered, self._group_size, took, self._weights))
 
     def _average_gradients_and_load_into_optimizer(self, control: StepControl | None) -> None:
         """As hivemind's, but a failed round is cancelled, and NaN from others is not taken in."""
@@ -143,6 +147,8 @@ class SwarmOptimizer(hivemind.Optimizer):
                 group = self._group_wait(control)
                 if self.grad_averager.finite():
                     self._group_size = len(group)
+                    own = self.dht.peer_id
+                    self._weights = {str(p): seen for p, seen in group.items() if p != own}
                     self._load_averaged_gradients_into_optimizer_()
                     return
             except Exception:  # noqa: BLE001 - whatever it was, we go on with what we have
