@@ -82,7 +82,7 @@ def epochs_credit(run: Run, lineage: int, finished: Sequence[FinishedEpoch]) -> 
     ]
     if entries:
         LedgerEntry.objects.bulk_create(entries, batch_size=_CHUNK)
-        _totals_grow(totals_of(map(entry_of, entries)))
+        totals_grow(totals_of(map(entry_of, entries)))
     return entries
 
 
@@ -138,7 +138,7 @@ def entry_compensate(actor: User, entry: LedgerEntry, samples: int, reason: str)
         finished_at=entry.finished_at,
         corrects=entry,
     )
-    _totals_grow(totals_of([entry_of(correction)]))
+    totals_grow(totals_of([entry_of(correction)]))
     audit_record(
         actor, "ledger.corrected", f"{run.slug}/{entry.pk}", {"samples": samples, "reason": reason}
     )
@@ -172,7 +172,7 @@ def entry_of(row: LedgerEntry) -> Entry:
     )
 
 
-def _totals_grow(totals: dict[tuple[int, int], Total]) -> None:
+def totals_grow(totals: dict[tuple[int, int], Total]) -> None:
     """Add to the projection, in a fixed number of queries."""
     if not totals:
         return

@@ -86,7 +86,7 @@ def _accept(
 ) -> None:
     """Write everything down. The run's row is locked."""
     known, peers_before = live_stored(swarm)
-    news = epochs_record(run, snapshot, observed.claimed, known)
+    news = epochs_record(run, snapshot, observed, known, now)
     swarm.last_seq = snapshot.seq
     if snapshot.lineage < config.lineage:
         # The coordinator has not yet taken over the new config: its past counts, its present

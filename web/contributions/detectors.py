@@ -1,0 +1,92 @@
+"""What looks wrong about a device: pure functions over what it and others reported.
+
+Each is meant to be quiet about honest machines, however odd: nothing counts against a device
+before an organiser has looked. Raise a bound when honest machines are noticed by it.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+from typing import NamedTuple
+
+CLASS_FACTOR = 8.0
+"""So many times the median of its hardware's class is more than tuning explains."""
+CLASS_SIZE = 3
+"""Other devices of the class that are needed for a comparison."""
+LOSS_EPOCHS = 3
+"""In so many epochs in a row a loss has to be far off."""
+LOSS_SPREADS = 8.0
+LOSS_SHARE = 0.5
+CLOCK_SECONDS = 60.0
+RETURNS = 2
+"""Going back to the former place once may be a machine that moved; twice is two machines."""
+
+
+class Tick(NamedTuple):
+    """One signed report of a device, as far as two processes with one key can be told by it."""
+
+    at: float
+    """When it was taken, in seconds."""
+    samples: int
+    """Computed since the process started."""
+    speed: float
+    """Samples per second."""
+
+
+def throughput_is_impossible(rate: float, others: Sequence[float]) -> bool:
+    """Whether a rate is far above that of other devices with the same hardware."""
+    known = [other for other in others if other > 0]
+    return len(known) >= CLASS_SIZE and rate > CLASS_FACTOR * median(known)
+
+
+def loss_is_outlying(loss: float, others: Sequence[float]) -> bool:
+    """Whether a loss is far from the others', by their own spread and by half their size."""
+    if len(others) < CLASS_SIZE:
+        return False
+    middle = median(others)
+    spread = median(abs(other - middle) for other in others)
+    distance = abs(loss - middle)
+    return distance > LOSS_SPREADS * spread and distance > LOSS_SHARE * abs(middle)
+
+
+def losses_are_outlying(epochs: Sequence[tuple[float, Sequence[float]]]) -> bool:
+    """Whether that holds in each of the last epochs: own loss and the others', oldest first."""
+    last = epochs[-LOSS_EPOCHS:]
+    return len(last) == LOSS_EPOCHS and all(loss_is_outlying(own, rest) for own, rest in last)
+
+
+def is_interleaved(ticks: Sequence[Tick]) -> bool:
+    """Whether two processes report in turn with one key: the sum of one, then of the other.
+
+    A trainer that restarts begins at 0 and needs time to get back; a second process is back at
+    once, again and again.
+    """
+    ordered = sorted(ticks)
+    returns = sum(
+        _is_return(ordered[:index], before, after)
+        for index, (before, after) in enumerate(pairwise(ordered), start=1)
+    )
+    return returns >= RETURNS
+
+
+def _is_return(past: Sequence[Tick], before: Tick, after: Tick) -> bool:
+    """Whether ``after`` reaches an earlier sum again faster than it could be computed."""
+    earlier = max((tick.samples for tick in past), default=0)
+    if before.samples >= earlier or after.samples < earlier:
+        return False
+    possible = 4 * max(before.speed, after.speed, 1.0) * (after.at - before.at)
+    return after.samples - before.samples > possible
+
+
+def places_alternate(places: Sequence[str]) -> bool:
+    """Whether calls come from two places in turn; oldest first, equal neighbours are one."""
+    changes = [later for earlier, later in pairwise(places) if earlier != later]
+    visited = [*places[:1], *changes]
+    returns = sum(place in visited[:index] for index, place in enumerate(visited))
+    return returns >= RETURNS
+
+
+def clock_is_off(signed_at: datetime, seen_at: datetime) -> bool:
+    """Whether a report that was just seen for the first time is dated at another time."""
+    return abs((signed_at - seen_at).total_seconds()) > CLOCK_SECONDS
