@@ -16,7 +16,7 @@ from joserfc.jwk import OKPKey
 from pydantic import BaseModel
 
 from tests.factories import bearer, device_make, token_make, user_make
-from training.protocol.api import JoinRequest, SnapshotResponse
+from training.protocol.api import JoinRequest, JoinResponse, SnapshotResponse
 from training.protocol.claims import DeviceProof
 from training.protocol.envelope import sign
 from training.protocol.keys import key_thumbprint, peer_id_of, public_jwk
@@ -36,6 +36,7 @@ from web.accounts.credentials import Credential, credential_of_token
 from web.accounts.models import Device, User
 from web.monitoring.ingest import snapshot_ingest
 from web.monitoring.models import Peer, RunSwarm
+from web.monitoring.services import challenge_issue, peer_join
 from web.runs.models import Run, RunConfigVersion
 from web.runs.services import run_config_publish, run_create, run_transition
 
@@ -320,3 +321,15 @@ def join_request(
             **fields,
         }
     )
+
+
+def peer_joined(
+    run: Run, user: User, device_key: OKPKey, number: int = 0
+) -> tuple[Peer, JoinResponse]:
+    """Join as a trainer does, with one of a few swarm keys; return the peer and the answer."""
+    now = timezone.now()
+    credential = credential_of_token(token_make(user), now)
+    challenge = challenge_issue(run, user, now).challenge
+    request = join_request(challenge, device_key, swarm_key(number), slug=run.slug)
+    answer = peer_join(credential, run, request, now)
+    return Peer.objects.get(device__public_id=answer.device_id, run=run), answer

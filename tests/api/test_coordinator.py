@@ -16,6 +16,7 @@ from training.protocol.claims import CheckpointFile, CheckpointManifest, Revocat
 from training.protocol.envelope import verify
 from training.protocol.names import TYP_CHECKPOINT, TYP_REVOCATIONS
 from web.accounts.models import User
+from web.accounts.services import user_ban
 from web.core.keys import site_keys_public
 
 pytestmark = pytest.mark.django_db
@@ -109,7 +110,7 @@ def test_nothing_else_on_the_disk_can_be_fetched(
     folder = tmp_path / "checkpoints" / "demo" / "1-00000003"
     folder.mkdir(parents=True)
     (folder / "link").symlink_to(tmp_path / "secret")
-    names = ("..", "link", "model.safetensors")
+    names = ("link", "model.safetensors")
     checkpoint_post(
         client,
         swarm,
@@ -120,13 +121,21 @@ def test_nothing_else_on_the_disk_can_be_fetched(
     assert b"secret" not in answer.getvalue()
 
 
-def test_revocations_are_signed(client: Client, swarm: Swarm) -> None:
-    User.objects.filter(username="bob").update(banned_at=timezone.now())
-    answer = client.get(RUN + "revocations/").json()
+def test_revocations_are_numbered_and_signed_for_as_long_as_a_site_may_be_away(
+    client: Client, swarm: Swarm, alice: User, bob: User
+) -> None:
+    assert client.get(RUN + "revocations/").json()["seq"] == 0
+    user_ban(alice, bob, "spam")
+    response = client.get(RUN + "revocations/")
+    answer = response.json()
     now = timezone.now()
     body = verify(
         answer["jws"], typ=TYP_REVOCATIONS, model=Revocations, keys=site_keys_public(), now=now
     )
     expected = sorted(v.peer.peer_id for v in swarm.volunteers)
     assert sorted(body.body.peer_ids) == answer["peer_ids"] == expected
-    assert body.expires_at - now < timedelta(minutes=11)
+    assert body.body.seq == answer["seq"] == 1
+    assert timedelta(hours=3) < body.expires_at - now < timedelta(hours=4, minutes=1)
+    assert "max-age=2" in response["Cache-Control"]
+    headers = {"If-None-Match": response["ETag"]}
+    assert client.get(RUN + "revocations/", headers=headers).status_code == 304

@@ -215,6 +215,24 @@ def test_logout_revokes_and_forgets(site: StandInSite, beeyard: Beeyard) -> None
     assert "Not logged in" in beeyard("logout", site.origin).out
 
 
+def test_logout_with_a_new_key_makes_this_machine_new_keys(
+    site: StandInSite, beeyard: Beeyard
+) -> None:
+    beeyard("join", site.run_url)
+    paths = [beeyard.home.root / "device.jwk", beeyard.home.root / "swarm.key"]
+    before = [path.read_bytes() for path in paths]
+    refused = beeyard("logout", site.origin, "--new-key")
+    assert refused.code == 2
+    assert [path.read_bytes() for path in paths] == before
+    assert "keys are deleted" in beeyard("logout", "--new-key").out
+    assert not any(path.exists() for path in paths)
+    beeyard("join", site.run_url)
+    assert all(path.stat().st_mode & 0o077 == 0 for path in paths)
+    assert [path.read_bytes() for path in paths] != before
+    beeyard("logout", "--new-key")
+    assert "No key was here" in beeyard("logout", "--new-key").out
+
+
 def test_logout_without_the_site_forgets_and_says_what_is_left_to_do(
     site: StandInSite, beeyard: Beeyard
 ) -> None:

@@ -3,9 +3,11 @@
 import pytest
 from django.test import Client
 
-from tests.factories_runs import run_make
+from tests.factories_runs import peer_make, run_make
 from web.accounts.models import User
-from web.runs.models import Run, RunMember
+from web.contributions.models import LedgerEntry
+from web.monitoring.models import HarmUndo
+from web.runs.models import Run, RunBar, RunConfigVersion, RunMember
 from web.workers.models import ManagedWorker
 
 LOGIN = 302
@@ -15,25 +17,33 @@ RUN_PAGES = (
     "/control/runs/{}/workers/",
     "/control/runs/{}/workers/trainer-1/",
     "/control/runs/{}/workers/trainer-1/now/",
+    "/control/runs/{}/revocations/",
+    "/control/runs/{}/people/bob/bar/",
+    "/control/runs/{}/undo/",
+    "/control/runs/{}/undo/?target=user%3Abob&from_epoch=0",
 )
 RUN_ACTS = (
     "/control/runs/{}/moves/pause/",
     "/control/runs/{}/workers/launch/",
     "/control/runs/{}/workers/trainer-1/stop/",
     "/control/runs/{}/workers/trainer-1/start/",
+    "/control/runs/{}/people/charlie/bar/",
+    "/control/runs/{}/people/charlie/unbar/",
+    "/control/runs/{}/undo/",
 )
 STAFF_PAGES = ("/control/people/", "/control/people/bob/ban/", "/control/audit/")
 STAFF_ACTS = ("/control/people/bob/ban/", "/control/people/bob/unban/")
 
 
 @pytest.fixture
-def runs(alice: User) -> dict[str, Run]:
+def runs(alice: User, bob: User) -> dict[str, Run]:
     made = {
         "open": run_make(alice, "open"),
         "hidden": run_make(alice, "hidden", is_public=False),
     }
     for run in made.values():
         ManagedWorker.objects.create(run=run, kind="trainer", name="trainer-1")
+        peer_make(run, bob)
     return made
 
 
@@ -74,14 +84,22 @@ def test_who_may_see_and_do_what(
         assert client_of(name, people).get(page).status_code == of_staff, page
     if name == "alice":
         return
-    before = (list(Run.objects.values()), list(ManagedWorker.objects.values()))
+
+    def rows() -> list[object]:
+        kept = (Run, ManagedWorker, RunBar, HarmUndo, RunConfigVersion, LedgerEntry)
+        return [list(model.objects.values()) for model in kept]
+
+    before = rows()
+    harm = {"target": "user:bob", "from_epoch": 0, "action": "bar", "is_meant": "on"}
     for slug, code in (("open", of_open), ("hidden", of_hidden)):
         for act in RUN_ACTS:
-            answer = client_of(name, people).post(act.format(slug), {"count": 1, "reason": "x"})
+            answer = client_of(name, people).post(
+                act.format(slug), {"count": 1, "reason": "x", **harm}
+            )
             assert answer.status_code == code, act
     for act in STAFF_ACTS:
         assert client_of(name, people).post(act, {"reason": "x"}).status_code == of_staff, act
-    assert (list(Run.objects.values()), list(ManagedWorker.objects.values())) == before
+    assert rows() == before
     assert not User.objects.get(username="bob").is_banned
 
 
@@ -114,13 +132,20 @@ def test_staff_sees_runs_of_others_without_moving_them(runs: dict[str, Run], cha
     client.force_login(charlie)
     page = client.get("/control/runs/hidden/").text
     assert "/moves/" not in page
-    answer = client.post("/control/runs/hidden/moves/pause/", {"reason": "x"})
-    assert answer.status_code == 403
+    for act in ("moves/pause/", "people/bob/bar/", "people/bob/unbar/", "undo/"):
+        answer = client.post(f"/control/runs/hidden/{act}", {"reason": "x"})
+        assert answer.status_code == 403, act
+    assert client.get("/control/runs/hidden/undo/").status_code == 403
+    assert "undo/" not in page
+    assert "/bar/" not in page
     assert Run.objects.get(slug="hidden").state == "open"
 
 
 def test_an_unknown_run_or_worker_is_not_found(alice: User, runs: dict[str, Run]) -> None:
     client = Client()
     client.force_login(alice)
-    for path in ("runs/nothing/", "runs/open/workers/nothing/", "people/nothing/ban/"):
+    for path in (
+        "runs/nothing/", "runs/open/workers/nothing/", "people/nothing/ban/",
+        "runs/open/people/nothing/bar/", "runs/open/undo/nothing/", "runs/open/undo/nothing/now/",
+    ):  # fmt: skip
         assert client.get(f"/control/{path}").status_code == 404, path

@@ -1,5 +1,6 @@
 """Checkpoints on disk: whole or not there."""
 
+import hashlib
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ from pydantic import BaseModel
 from tests.coordinator.evidence import START, at
 from training.coordinator.checkpoints import MANIFEST, CheckpointStore, is_due
 from training.protocol.claims import CheckpointManifest
-from training.protocol.config import CheckpointConfig, RunConfig, TaskConfig
+from training.protocol.config import CheckpointConfig, RunConfig, StartPoint, TaskConfig
 from training.protocol.envelope import sign, verify
 from training.protocol.keys import key_generate
 from training.protocol.names import TYP_CHECKPOINT
@@ -60,9 +61,9 @@ def test_a_checkpoint_is_saved_with_a_signed_list_of_its_files(tmp_path: Path) -
 
 
 def test_only_the_newest_few_are_kept(tmp_path: Path) -> None:
-    for epoch in (1, 10, 20, 30):
+    for epoch in (1, 10, 20, 30, 40, 50):
         store(tmp_path).save(epoch, writing("abc"), now=at(0))
-    assert store(tmp_path).epochs() == [20, 30]
+    assert store(tmp_path).epochs() == [20, 30, 40, 50], "two more than are listed"
 
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "missing", "no manifest", "bad manifest"])
@@ -92,9 +93,9 @@ def test_a_checkpoint_under_another_epochs_name_is_not_believed(tmp_path: Path) 
 def test_another_lineage_is_neither_used_nor_removed(tmp_path: Path) -> None:
     store(tmp_path, lineage=1).save(50, writing("old"), now=at(0))
     new = store(tmp_path, lineage=2, keep=1)
-    new.save(1, writing("new"), now=at(0))
-    new.save(2, writing("new"), now=at(0))
-    assert new.epochs() == [2]
+    for epoch in (1, 2, 3, 4):
+        new.save(epoch, writing("new"), now=at(0))
+    assert new.epochs() == [2, 3, 4]
     assert store(tmp_path, lineage=1).epochs() == [50]
 
 
@@ -117,6 +118,33 @@ def test_drafts_of_a_killed_process_are_cleaned_and_the_same_epoch_is_replaced(
     again = store(tmp_path).save(10, writing("xyz"), now=at(5))
     assert (again.path / "model.safetensors").read_text() == "xyz"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["1-00000010", "notes"]
+
+
+def begin_at(folder: Path, epoch: int, manifest: str) -> CheckpointStore:
+    digest = hashlib.sha256(manifest.encode()).hexdigest()
+    start = StartPoint(lineage=1, epoch=epoch, manifest_sha256=digest)
+    rewound = config(lineage=2).model_copy(update={"start": start})
+    return CheckpointStore(folder, config=rewound, sign=signed)
+
+
+def test_a_lineage_begins_with_the_state_that_its_config_names(tmp_path: Path) -> None:
+    kept = store(tmp_path).save(10, writing("abc"), now=at(0))
+    store(tmp_path).save(20, writing("harm"), now=at(0))
+    rewound = begin_at(tmp_path, 10, kept.manifest)
+    assert rewound.start() == kept
+    assert list(rewound.valid()) == [], "the other lineage's states are not its own"
+    assert store(tmp_path).start() is None
+
+
+def test_a_lineage_does_not_begin_with_any_other_state(tmp_path: Path) -> None:
+    kept = store(tmp_path).save(10, writing("abc"), now=at(0))
+    with pytest.raises(ValueError, match="not the one"):
+        begin_at(tmp_path, 10, "another").start()
+    with pytest.raises(ValueError, match="No such file"):
+        begin_at(tmp_path, 11, kept.manifest).start()
+    (kept.path / "model.safetensors").write_text("xyz")
+    with pytest.raises(ValueError, match="damaged"):
+        begin_at(tmp_path, 10, kept.manifest).start()
 
 
 def test_no_folder_means_no_checkpoint(tmp_path: Path) -> None:

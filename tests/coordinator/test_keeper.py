@@ -1,5 +1,6 @@
 """Checkpoints from trainers that are not always there."""
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -7,13 +8,14 @@ import pytest
 from pydantic import BaseModel
 
 from training.client.errors import UNREACHABLE, PlatformError
-from training.coordinator.checkpoints import CheckpointStore
+from training.coordinator.checkpoints import MANIFEST, CheckpointStore
 from training.coordinator.keeper import Keeper
 from training.protocol.api import CheckpointOut, CheckpointRequest
 from training.protocol.claims import CheckpointManifest
-from training.protocol.config import CheckpointConfig, RunConfig, TaskConfig
+from training.protocol.config import CheckpointConfig, RunConfig, StartPoint, TaskConfig
 from training.protocol.envelope import peek_body, sign
 from training.protocol.keys import key_generate
+from training.swarm.dht import SwarmError
 from training.swarm.state_files import StateError
 
 CONFIG = RunConfig(
@@ -73,10 +75,10 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder, self.holder, self.site = folder, Holder(), Site()
 
-    def keeper(self) -> Keeper:
+    def keeper(self, config: RunConfig = CONFIG) -> Keeper:
         return Keeper(
-            config=CONFIG,
-            store=CheckpointStore(self.folder / "checkpoints", config=CONFIG, sign=signed),
+            config=config,
+            store=CheckpointStore(self.folder / "checkpoints", config=config, sign=signed),
             donor=self.holder,
             post=self.site.post,
             work_dir=self.folder,
@@ -172,3 +174,40 @@ def test_leaving_takes_a_last_checkpoint_when_the_trainers_are_further(bench: Be
     idle.finish()
     idle.wait(5)
     assert bench.site.epochs == [5]
+
+
+def rewound(bench: Bench, epoch: int) -> RunConfig:
+    """The config of a run that was rolled back to one of the bench's checkpoints."""
+    manifest = (bench.folder / "checkpoints" / f"1-{epoch:08d}" / MANIFEST).read_bytes()
+    start = StartPoint(lineage=1, epoch=epoch, manifest_sha256=hashlib.sha256(manifest).hexdigest())
+    return CONFIG.model_copy(update={"version": 2, "lineage": 2, "start": start})
+
+
+def test_a_rolled_back_run_begins_with_the_older_state_and_keeps_its_own_from_then_on(
+    bench: Bench,
+) -> None:
+    keeper = bench.keeper()
+    for epoch in (10, 20):
+        bench.holder.offered = epoch
+        keeper.look(epoch)
+        keeper.work()
+    config = rewound(bench, 10)
+    again = bench.keeper(config)
+    assert (again.restore(), again.saved, bench.holder.epoch) == (10, 10, 10)
+    bench.holder.offered = 20
+    again.look(20)
+    assert again.work()
+    assert (bench.folder / "checkpoints" / "2-00000020").exists()
+    assert bench.site.epochs == [10, 20, 20]
+    assert bench.keeper(config).restore() == 20, "its own newest state comes first"
+
+
+def test_a_rolled_back_run_never_begins_with_a_new_model_instead(bench: Bench) -> None:
+    keeper = bench.keeper()
+    bench.holder.offered = 10
+    keeper.look(10)
+    keeper.work()
+    config = rewound(bench, 10)
+    (bench.folder / "checkpoints" / "1-00000010" / "model.safetensors").write_text("junk")
+    with pytest.raises(SwarmError, match="cannot be used"):
+        bench.keeper(config).restore()

@@ -79,12 +79,17 @@ def bob(training_site: Installation) -> Iterator[Person]:
 
 
 @pytest.fixture(scope="module")
+def terminal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Bob reads in his terminal."""
+    return tmp_path_factory.mktemp("bob") / "terminal.log"
+
+
+@pytest.fixture(scope="module")
 def volunteer(
-    training_site: Installation, bob: Person, tmp_path_factory: pytest.TempPathFactory
+    training_site: Installation, bob: Person, terminal: Path
 ) -> Iterator["subprocess.Popen[str]"]:
     """Bob's machine: the command of the join page, with the code confirmed in his browser."""
-    folder = tmp_path_factory.mktemp("bob")
-    log = folder / "terminal.log"
+    folder, log = terminal.parent, terminal
     environment = {k: v for k, v in os.environ.items() if not k.startswith("BEEYARD_")}
     command = [sys.executable, "-m", "training", "join", training_site.run_url, "--plain"]
     command += ["--home", str(folder / "home"), "--name", "bobs-laptop", "--threads", "1"]
@@ -125,14 +130,15 @@ def confirm(person: Person, code: str) -> None:
     assert "back to your terminal" in done.text, "the code was not confirmed"
 
 
-def test_a_volunteer_signs_up_joins_and_appears_on_the_page(
-    training_site: Installation, volunteer: "subprocess.Popen[str]"
+def test_a_volunteer_who_starts_to_train_is_on_the_page_within_ten_seconds(
+    training_site: Installation, volunteer: "subprocess.Popen[str]", terminal: Path
 ) -> None:
     def mine() -> dict[str, Any] | None:
         peers = training_site.state()["peers"].values()
-        return next((p for p in peers if p["name"] == "bob"), None)
+        return next((p for p in peers if p["name"] == "bob" and p["state"] == "training"), None)
 
-    peer = wait_for("bob among the peers", mine, 120)
+    wait_for("training in Bob's terminal", lambda: "\ntraining\n" in terminal.read_text(), 120)
+    peer = wait_for("bob among the training peers", mine, 10)
     assert peer["verified"]
     assert not peer["managed"]
     assert volunteer.poll() is None

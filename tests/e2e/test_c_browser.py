@@ -91,6 +91,29 @@ def test_no_page_is_wider_than_its_window_or_complains(
     context.close()
 
 
+@pytest.mark.parametrize("size", [PHONE, DESKTOP], ids=["phone", "desktop"])
+def test_no_page_of_the_desk_is_wider_than_its_window_or_complains(
+    training_site: Installation, browser: Browser, problems: list[str], size: dict[str, int]
+) -> None:
+    context = browser.new_context(viewport=size)  # type: ignore[arg-type]
+    page = context.new_page()
+    watch(page, problems)
+    organiser = training_site.organiser()
+    page.goto(f"{training_site.url}/accounts/login/")
+    page.locator("input[name=login]").fill(organiser["username"])
+    page.locator("input[name=password]").fill(organiser["password"])
+    page.locator("input[name=password]").press("Enter")
+    page.wait_for_url(training_site.url + "/")
+    for part in ("", "people/", "audit/", f"runs/{RUN}/", f"runs/{RUN}/workers/trainer-1/"):
+        answer = page.goto(f"{training_site.url}/control/{part}")
+        assert answer is not None
+        assert answer.ok, part
+        page.wait_for_timeout(300)
+        assert page.evaluate("document.documentElement.scrollWidth") <= size["width"], part
+    assert not problems
+    context.close()
+
+
 def test_the_page_can_be_read_without_javascript(
     training_site: Installation, browser: Browser
 ) -> None:

@@ -14,6 +14,7 @@ from tests.factories_runs import Swarm, run_make, snapshot_take, swarm_make
 from tests.live.sockets import in_database, socket_open
 from tests.servers import port_free, redis_start
 from web.accounts.models import User
+from web.accounts.services import user_ban
 from web.core import redis as core_redis
 from web.core.events import (
     RING_SIZE,
@@ -28,6 +29,7 @@ from web.core.redis import redis_client
 from web.live import source
 from web.monitoring.selectors import live_state
 from web.runs.models import Run
+from web.runs.services import run_bar_add, run_member_add
 
 pytestmark = pytest.mark.redis
 
@@ -120,6 +122,33 @@ async def test_pages_live_on_a_real_redis(
         await in_database(Run.objects.filter(pk=swarm.run.pk).update, is_public=False)
         await in_database(access_changed_publish)
         assert await stranger.closed() == 4403
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_ban_and_a_bar_end_streams_of_a_private_run_at_once(
+    live_redis: str, alice: User, bob: User, charlie: User, transactional_db: None
+) -> None:
+    slug = f"run-{secrets.token_hex(4)}"
+    run = await in_database(lambda: run_make(alice, slug, is_public=False))
+    for user in (bob, charlie):
+        await in_database(run_member_add, alice, run, user, "volunteer")
+    async with (
+        socket_open(slug, user=alice) as alices,
+        socket_open(slug, user=bob) as bobs,
+        socket_open(slug, user=charlie) as charlies,
+    ):
+        for socket in (alices, bobs, charlies):
+            assert (await socket.next())["type"] == "run.snapshot"
+        began = time.monotonic()
+        await in_database(user_ban, alice, bob, "spam")
+        assert await bobs.closed() == 4403
+        await in_database(run_bar_add, alice, run, charlie, "noise")
+        assert await charlies.closed() == 4403
+        assert time.monotonic() - began < 3
+        assert bobs.frames[-1]["reason"] == charlies.frames[-1]["reason"] == "access_ended"
+        assert await alices.settle() == [], "and she stays"
+    async with socket_open(slug, user=charlie) as again:
+        assert await again.closed() == 4403
 
 
 @pytest.mark.django_db(transaction=True)

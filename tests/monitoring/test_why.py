@@ -17,7 +17,7 @@ from tests.factories_runs import (
 )
 from web.accounts.models import Device, User
 from web.monitoring.models import Peer, RunSwarm
-from web.monitoring.selectors import peers_revoked, why_chain
+from web.monitoring.selectors import why_chain
 from web.runs.models import Run
 from web.runs.services import run_transition
 
@@ -124,10 +124,3 @@ def test_what_was_rejected_says_why(swarm: Swarm) -> None:
 def test_a_stranger_has_not_joined(swarm: Swarm, charlie: User) -> None:
     device, _ = device_make(charlie)
     assert why_chain(swarm.run, device)[-1].step == "joined"
-
-
-def test_revoked_peers_are_those_of_suspended_accounts_and_revoked_devices(swarm: Swarm) -> None:
-    assert peers_revoked(swarm.run) == []
-    _ban(swarm)
-    _revoke(swarm)
-    assert peers_revoked(swarm.run) == [swarm.volunteers[0].peer.peer_id]

@@ -54,15 +54,22 @@ class Swarm:
     def started_at_epoch(self, name: str) -> int:
         """Wait for a trainer's first micro-step; return the epoch it began in."""
         path = self.folder / name / "started"
-        wait_until(f"{name} to start", lambda: path.exists() and path.read_text())
-        self.check_alive()
+
+        def has_started() -> bool:
+            self.check_alive()
+            return path.exists() and path.read_text() != ""
+
+        wait_until(f"{name} to start", has_started)
         return int(path.read_text())
+
+    def thumbprint(self, name: str) -> str:
+        return swarm_key_load_or_create(self._home(name) / "swarm.key").thumbprint
 
     def truth(self, *names: str) -> dict[int, dict[str, int]]:
         """Return what entered the averages by the trainers' own account, like the ledger."""
         found: dict[int, dict[str, int]] = {}
         for name in names:
-            key = swarm_key_load_or_create(self._home(name) / "swarm.key").thumbprint
+            key = self.thumbprint(name)
             path = self.folder / name / "truth.jsonl"
             for line in path.read_text().splitlines() if path.exists() else []:
                 epoch, samples = json.loads(line)
@@ -77,10 +84,14 @@ class Swarm:
                 raise AssertionError(f"{name} ended with {process.returncode}: {output[-800:]}")
 
     def kill(self, name: str) -> None:
-        """Kill -9 of the leader alone, as the system's memory killer would do."""
+        """Kill -9 of the leader alone, as the system's memory killer would do.
+
+        Returns when its children have followed: until then they would answer at its port.
+        """
         process = self.running.pop(name)
         process.kill()
         process.wait(10)
+        wait_until(f"no orphan of {name}", lambda: session_members(process.pid) == [], seconds=10)
 
     def stop(self, name: str, *, seconds: float = 30) -> int:
         process = self.running.pop(name)

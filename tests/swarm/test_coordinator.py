@@ -19,6 +19,7 @@ from training.protocol.config import (
     SwarmConfig,
     TaskConfig,
 )
+from training.protocol.envelope import peek_body
 from training.protocol.states import Reach
 
 pytestmark = [pytest.mark.swarm, pytest.mark.timeout(300)]
@@ -93,6 +94,13 @@ def test_the_ledger_is_what_entered_the_averages_and_leaving_is_clean(swarm: Swa
         assert swarm.stop(name) == 0
 
 
+def stated(swarm: Swarm, name: str) -> set[int]:
+    """Return the finished epochs in a trainer's signed metrics, as the coordinator saw them."""
+    key, snapshot = swarm.thumbprint(name), swarm.site.snapshot
+    peers = [p for p in snapshot.peers if p.key_thumbprint == key and p.jws] if snapshot else []
+    return {item["epoch"] for peer in peers for item in peek_body(peer.jws)["recent"]}
+
+
 def reached(swarm: Swarm, epoch: int) -> bool:
     snapshot = swarm.site.snapshot
     return snapshot is not None and snapshot.epoch >= epoch
@@ -106,9 +114,7 @@ def test_no_epoch_is_lost_or_doubled_when_site_and_coordinator_go_away(swarm: Sw
     swarm.site.set_down(True)
     first = max(swarm.truth("alice"))
     wait_until("an epoch without the site", lambda: max(swarm.truth("alice")) > first)
-    leader = swarm.running["coordinator"].pid
     swarm.kill("coordinator")
-    wait_until("no orphans", lambda: session_members(leader) == [], seconds=10)
     before = max(swarm.truth("alice"))
     wait_until("two epochs alone", lambda: max(swarm.truth("alice")) >= before + 2, seconds=90)
     swarm.start_coordinator()
@@ -128,14 +134,15 @@ def test_a_trainer_killed_in_mid_epoch_gets_nothing_for_it(swarm: Swarm) -> None
     swarm.start_trainer("alice", speed=40)
     swarm.start_trainer("bob", speed=20)
     wait_for_epochs(swarm, 2)
-    epoch = max(swarm.truth("bob"))
-    wait_until("bob to finish one more", lambda: max(swarm.truth("bob")) > epoch)
+    epoch = max(swarm.truth("bob")) + 1
+    wait_until("bob's word on one more epoch", lambda: epoch in stated(swarm, "bob"), seconds=60)
     swarm.kill("bob")
-    wait_until("alice to go on", lambda: max(swarm.site.ledger()) > epoch + 2, seconds=120)
+    epoch = max(swarm.truth("bob"))
+    wait_until("alice to go on", lambda: max(swarm.site.ledger()) > epoch + 1, seconds=120)
     assert same(swarm.site.ledger(), swarm.truth("alice", "bob"))
     key = next(iter(swarm.truth("bob")[epoch]))
-    assert key in swarm.site.ledger()[epoch + 1]
-    assert key not in swarm.site.ledger()[epoch + 2]
+    assert key in swarm.site.ledger()[epoch]
+    assert key not in swarm.site.ledger()[epoch + 1]
 
 
 def test_an_empty_swarm_goes_on_from_the_newest_checkpoint_that_is_whole(swarm: Swarm) -> None:

@@ -187,12 +187,13 @@ def test_a_run_ends_at_its_last_epoch_and_pauses_when_told(trainers: Trainers) -
     pause = trainers.folder / "alice" / "pause"
     pause.touch()
     wait_until("the pause", lambda: trainers.events("alice", "phase")[-1]["text"] == "paused")
-    time.sleep(1)
-    status = status_read(trainers.folder / "alice" / "status.json")
+    file = trainers.folder / "alice" / "status.json"
+    wait_until("a paused status", lambda: (s := status_read(file)) and s.phase == "paused")
+    status = status_read(file)
     assert status is not None
     before = status.samples_total
     time.sleep(3)
-    status = status_read(trainers.folder / "alice" / "status.json")
+    status = status_read(file)
     assert status is not None
     assert (status.phase, status.samples_total) == ("paused", before)
     pause.unlink()

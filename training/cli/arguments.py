@@ -27,6 +27,7 @@ class Arguments(argparse.Namespace):
     plain: bool = False
     once: bool = False
     checkpoints: str = ""
+    new_key: bool = False
     file: str = ""
     source: str = "python-docs"
     vocab: int = 4096
@@ -105,6 +106,11 @@ def _small(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     verify.add_argument("file", metavar="FILE", help="a config, pass, receipt, … (- for stdin)")
     logout = _add(commands, "logout", "site:logout", "end this machine's login")
     logout.add_argument("url", metavar="URL", nargs="?", help="a site (default: all)")
+    logout.add_argument(
+        "--new-key",
+        action="store_true",
+        help="also delete this machine's keys (a new pair is made by the next join)",
+    )
     _add(commands, "version", "tasks:version", "print the version")
     _add(commands, "tasks", "tasks:tasks", "list what can be trained")
 

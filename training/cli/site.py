@@ -38,12 +38,23 @@ def why(args: Arguments, out: Output) -> int:
 def logout(args: Arguments, out: Output) -> int:
     """Revoke the login at the site and delete it here, for one site or for all."""
     home = home_open(args.home)
+    if args.url and args.new_key:
+        raise ClientError(
+            "usage",
+            "one key serves all sites, so --new-key needs a logout of all of them",
+            "Leave the address out.",
+            exit_code=ExitCode.USAGE,
+        )
     if args.url:
         addresses = [site_address_parse(args.url)]
     else:
         addresses = [address for address, _ in sites_known(home.root)]
     results = [_logout_one(address, StoredLogin(home.site(address))) for address in addresses]
     lines = [text for _, text in results] or ["You were not logged in anywhere."]
+    if args.new_key:
+        lines.append(
+            "This machine's keys are deleted." if home.keys_forget() else "No key was here."
+        )
     out.result([{"site": site, "text": text} for site, text in results], lines)
     return 0
 

@@ -51,6 +51,14 @@ class Home:
         """Return the key by which the swarm knows this device, made at the first call."""
         return swarm_key_load_or_create(self.root / "swarm.key")
 
+    def keys_forget(self) -> bool:
+        """Delete both keys, so that new ones are made; tell whether there were any."""
+        paths = [self.root / "device.jwk", self.root / "swarm.key"]
+        found = [path for path in paths if path.exists()]
+        for path in found:
+            path.unlink()
+        return bool(found)
+
     def site(self, address: SiteAddress) -> Path:
         """Return the folder of a site."""
         return self.root / "sites" / address.folder

@@ -24,6 +24,9 @@ from training.protocol.names import TYP_CHECKPOINT
 
 logger = logging.getLogger(__name__)
 MANIFEST = "manifest.jws"
+SPARE = 2
+"""More are on the disk than the site lists: an organiser may choose the oldest listed one to go
+back to, while the coordinator that does not know yet saves another two."""
 _NAME = re.compile(r"^(\d+)-(\d{8,})$")
 
 
@@ -58,6 +61,22 @@ class CheckpointStore:
                 logger.warning(
                     "run %s: checkpoint %s is skipped: %s", self._config.run, path.name, error
                 )
+
+    def start(self) -> Checkpoint | None:
+        """Return the state that the config makes this lineage begin with; None: it names none.
+
+        Raises:
+            ValueError: it is not here, damaged, or another one than the config names.
+        """
+        start = self._config.start
+        if start is None:
+            return None
+        path = self._folder / f"{start.lineage}-{start.epoch:08d}"
+        origin = self._config.model_copy(update={"lineage": start.lineage})
+        found = checkpoint_read(path, config=origin, epoch=start.epoch)
+        if hashlib.sha256(found.manifest.encode()).hexdigest() != start.manifest_sha256:
+            raise ValueError("its manifest is not the one that the config names")
+        return found
 
     def save(self, epoch: int, write: Callable[[Path], None], *, now: datetime) -> Checkpoint:
         """Make the checkpoint of ``epoch`` from the files that ``write`` puts into a folder.
@@ -104,7 +123,7 @@ class CheckpointStore:
         }
 
     def _prune(self) -> None:
-        for epoch in self.epochs()[: -self._config.checkpoint.keep]:
+        for epoch in self.epochs()[: -(self._config.checkpoint.keep + SPARE)]:
             shutil.rmtree(self._folders()[epoch], ignore_errors=True)
 
     def _clean(self) -> None:

@@ -13,6 +13,7 @@ from training.coordinator.checkpoints import Checkpoint, CheckpointStore, is_due
 from training.coordinator.report import wait_seconds
 from training.protocol.api import CheckpointOut, CheckpointRequest
 from training.protocol.config import RunConfig
+from training.swarm.dht import SwarmError
 from training.swarm.state_files import StateError
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,11 @@ class Keeper:
         """Why the newest attempt failed; None once one succeeded."""
 
     def restore(self) -> int | None:
-        """Give the donor the newest usable checkpoint; return its epoch, None without one."""
+        """Give the donor the newest usable checkpoint; return its epoch, None without one.
+
+        Raises:
+            SwarmError: the state that the config makes this lineage begin with is not usable.
+        """
         for checkpoint in self._store.valid():
             try:
                 self._donor.restore(checkpoint.path, epoch=checkpoint.epoch)
@@ -67,7 +72,24 @@ class Keeper:
             self.saved = checkpoint.epoch
             logger.info("run %s: restored epoch %d", self._config.run, checkpoint.epoch)
             return checkpoint.epoch
-        return None
+        return self._begin()
+
+    def _begin(self) -> int | None:
+        """Give the donor the state that the lineage begins with, if the config names one."""
+        try:
+            start = self._store.start()
+            if start is None:
+                return None
+            self._donor.restore(start.path, epoch=start.epoch)
+        except (ValueError, StateError) as error:
+            # Beginning with a new model instead would throw away what everybody trained.
+            raise SwarmError(
+                f"the state that this lineage begins with cannot be used: {error}",
+                "Put its folder back among the checkpoints, or roll back to another state.",
+            ) from error
+        self.saved = start.epoch
+        logger.info("run %s: begins with epoch %d", self._config.run, start.epoch)
+        return start.epoch
 
     def start(self) -> None:
         self._thread.start()

@@ -144,7 +144,7 @@ class Coordinator:
         self._watch = Watch(
             config=config,
             senses=_senses(session, dht, recorder, self._entrances),
-            journal=work_dir / "journal.json",
+            journal=work_dir / _journal_name(config.lineage),
             last_epoch=self._keeper.restore() or 0,
         )
 
@@ -230,6 +230,11 @@ def _senses(
         direct=lambda: entrances.direct,
         own_addresses=visible_addresses(dht),
     )
+
+
+def _journal_name(lineage: int) -> str:
+    """Each lineage counts its epochs for itself."""
+    return "journal.json" if lineage == 1 else f"journal-{lineage}.json"
 
 
 def _told(error: Exception) -> ClientError:

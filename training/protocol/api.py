@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveInt
 
-from training.protocol.base import FrozenModel, Instant, Sha256, Slug, TolerantModel
+from training.protocol.base import Count, Epoch, FrozenModel, Instant, Sha256, Slug, TolerantModel
 from training.protocol.claims import CheckpointFile
 from training.protocol.metrics import Hardware
 from training.protocol.states import (
@@ -51,8 +51,8 @@ class JoinResponse(TolerantModel):
 class PassRequest(FrozenModel):
     """The heartbeat."""
 
-    epoch: NonNegativeInt = 0
-    samples: NonNegativeInt = 0
+    epoch: Epoch = 0
+    samples: Count = 0
     """Computed since the process started."""
     state: PeerState = PeerState.TRAINING
     trainer_version: str = Field(default="", max_length=40)

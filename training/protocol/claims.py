@@ -1,8 +1,17 @@
 """Bodies of signed messages that are neither config nor metrics."""
 
-from pydantic import Field, PositiveInt
+from pydantic import Field
 
-from training.protocol.base import FrozenModel, Instant, Sha256, Slug
+from training.protocol.base import (
+    Epoch,
+    FileSize,
+    FrozenModel,
+    Instant,
+    Ordinal,
+    Sha256,
+    Slug,
+    Total,
+)
 from training.protocol.states import CreditState, Role
 
 
@@ -14,7 +23,7 @@ class PeerPass(FrozenModel):
     device: str
     """Public id of the device."""
     run: Slug
-    lineage: PositiveInt
+    lineage: Ordinal
     peer_id: str
     key_thumbprint: Sha256
     """SHA-256 of the peer's hivemind RSA public key (DER, SubjectPublicKeyInfo)."""
@@ -38,11 +47,11 @@ class Receipt(FrozenModel):
     """What the site acknowledges to a device for one epoch."""
 
     run: Slug
-    lineage: PositiveInt
-    epoch: int = Field(ge=0)
+    lineage: Ordinal
+    epoch: Epoch
     user: str
     device: str
-    samples: int = Field(ge=0)
+    samples: Total
     state: CreditState
     reason: str = ""
 
@@ -51,24 +60,24 @@ class Revocations(FrozenModel):
     """Peers of a run that nobody in the swarm may deal with any more, whatever pass they show."""
 
     run: Slug
-    seq: int = Field(default=0, ge=0)
+    seq: Total = 0
     """Grows whenever the list changes: of two lists, the larger number counts."""
     peer_ids: tuple[str, ...]
 
 
 class CheckpointFile(FrozenModel):
-    name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,80}$")
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,79}$")
     sha256: Sha256
-    size: PositiveInt
+    size: FileSize
 
 
 class CheckpointManifest(FrozenModel):
     """What a coordinator saved; signed with the coordinator's key."""
 
     run: Slug
-    lineage: PositiveInt
-    config_version: PositiveInt
-    epoch: int = Field(ge=0)
+    lineage: Ordinal
+    config_version: Ordinal
+    epoch: Epoch
     saved_at: Instant
     files: tuple[CheckpointFile, ...]
 

@@ -2,9 +2,19 @@
 
 from typing import Literal
 
-from pydantic import Field, JsonValue, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, JsonValue
 
-from training.protocol.base import FrozenModel, Sha256, Slug
+from training.protocol.base import (
+    MAX_COUNT,
+    Epoch,
+    FileSize,
+    FrozenModel,
+    Ordinal,
+    Seconds,
+    Sha256,
+    Slug,
+    Tunable,
+)
 from training.protocol.names import PROTOCOL_VERSION, TRAINER_VERSION, swarm_id
 
 
@@ -18,9 +28,9 @@ class TaskConfig(FrozenModel):
 class Artifact(FrozenModel):
     """A file that belongs to the config, such as a tokenizer; fetched by its content hash."""
 
-    name: str = Field(pattern=r"^[a-zA-Z0-9._-]{1,80}$")
+    name: str = Field(pattern=r"^[a-zA-Z0-9_-][a-zA-Z0-9._-]{0,79}$")
     sha256: Sha256
-    size: PositiveInt
+    size: FileSize
     """Bytes."""
 
 
@@ -28,57 +38,66 @@ class OptimizerConfig(FrozenModel):
     """LAMB and its schedule; the schedule counts global epochs, not local steps."""
 
     name: Literal["lamb", "sgd"] = "lamb"
-    learning_rate: PositiveFloat = 1.76e-3
-    warmup_epochs: int = Field(default=0, ge=0)
-    total_epochs: PositiveInt = 1000
+    learning_rate: Tunable = 1.76e-3
+    warmup_epochs: Epoch = 0
+    total_epochs: Ordinal = 1000
     """The learning rate falls linearly to zero at this epoch."""
     min_learning_rate_ratio: float = Field(default=0.0, ge=0, le=1)
     """Floor of the decay, as a share of the peak, so that an overlong run still learns."""
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.999, ge=0, lt=1)
-    epsilon: PositiveFloat = 1e-6
-    weight_decay: float = Field(default=0.01, ge=0)
-    max_grad_norm: PositiveFloat = 1.0
+    epsilon: Tunable = 1e-6
+    weight_decay: float = Field(default=0.01, ge=0, le=1e6)
+    max_grad_norm: Tunable = 1.0
 
 
 class SwarmConfig(FrozenModel):
     """How peers find each other and average. Raise a timeout when logs name it."""
 
-    target_batch_size: PositiveInt = 4096
+    target_batch_size: int = Field(default=4096, ge=1, le=MAX_COUNT)
     """Samples of the whole swarm in one epoch."""
-    matchmaking_seconds: PositiveFloat = 5.0
+    matchmaking_seconds: Seconds = 5.0
     """Time for forming a group; an epoch should last at least 4, better 8 times as long."""
-    request_timeout_seconds: PositiveFloat = 2.0
-    averaging_timeout_seconds: PositiveFloat = 30.0
-    load_state_timeout_seconds: PositiveFloat = 60.0
-    average_state_every: PositiveInt = 5
+    request_timeout_seconds: Seconds = 2.0
+    averaging_timeout_seconds: Seconds = 30.0
+    load_state_timeout_seconds: Seconds = 60.0
+    average_state_every: Ordinal = 5
     """Epochs between averagings of parameters and optimizer statistics."""
     compression: Literal["none", "float16"] = "float16"
-    min_peers: PositiveInt = 1
+    min_peers: int = Field(default=1, ge=1, le=5000)
     """Below this many trainers the page says that the run waits for peers."""
     admission: Literal["pass", "open"] = "pass"
     """``pass``: every call between peers needs a pass of the site. ``open``: anybody may join,
     such as stock hivemind trainers; for swarms that no stranger can reach."""
-    pass_grace_seconds: NonNegativeFloat = 3600.0
+    pass_grace_seconds: float = Field(default=3600.0, ge=0, le=30 * 86_400)
     """How long a peer that was admitted stays so without a fresh pass, when the site is away."""
     robust_averaging: Literal["off", "clip"] = "clip"
     """``clip``: what a peer sends to an average is cut to the distance that the others keep."""
 
 
+class StartPoint(FrozenModel):
+    """The saved state that a lineage begins with; without one it begins with a new model."""
+
+    lineage: Ordinal
+    epoch: Epoch
+    manifest_sha256: Sha256
+    """Of the checkpoint's manifest, as its coordinator signed it."""
+
+
 class CheckpointConfig(FrozenModel):
-    every_epochs: PositiveInt = 10
-    keep: PositiveInt = 3
+    every_epochs: Ordinal = 10
+    keep: int = Field(default=3, ge=1, le=1000)
 
 
 class ReportConfig(FrozenModel):
     """Rhythms of what is told to whom, in seconds."""
 
-    publish_seconds: PositiveFloat = 2.0
+    publish_seconds: Seconds = 2.0
     """Trainer to DHT."""
-    metrics_expire_seconds: PositiveFloat = 60.0
-    snapshot_seconds: PositiveFloat = 2.0
+    metrics_expire_seconds: Seconds = 60.0
+    snapshot_seconds: Seconds = 2.0
     """Coordinator to site."""
-    heartbeat_seconds: PositiveFloat = 30.0
+    heartbeat_seconds: Seconds = 30.0
     """Trainer to site."""
 
 
@@ -88,12 +107,14 @@ class RunConfig(FrozenModel):
     protocol_version: Literal[1] = PROTOCOL_VERSION
     run: Slug
     title: str = Field(max_length=120)
-    version: PositiveInt
-    lineage: PositiveInt = 1
-    seed: int = 0
-    max_epochs: PositiveInt | None = None
+    version: Ordinal
+    lineage: Ordinal = 1
+    start: StartPoint | None = None
+    """Where this lineage begins, when the run was rolled back; peers begin anew from there."""
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
+    max_epochs: Ordinal | None = None
     """The run finishes at this epoch; None: when its organiser says so."""
-    min_trainer_version: str = TRAINER_VERSION
+    min_trainer_version: str = Field(default=TRAINER_VERSION, max_length=40)
     task: TaskConfig
     artifacts: tuple[Artifact, ...] = ()
     optimizer: OptimizerConfig = OptimizerConfig()

@@ -16,7 +16,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import OKPKey
 from joserfc.jws import JWSRegistry
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from training.protocol.errors import ErrorCode
 from training.protocol.names import JWS_ALGORITHM
@@ -27,6 +27,11 @@ CLOCK_LEEWAY = timedelta(seconds=60)
 """A message dated further in the future than this is refused."""
 MAX_PAYLOAD = 8_000_000
 """Characters; a snapshot of thousands of peers, each with its own signed message, is large."""
+_UNREADABLE = (JoseError, ValueError, TypeError, AttributeError, RecursionError)
+"""What the JOSE and JSON readers raise for bytes that somebody made up: a ``crit`` that is no list
+is a TypeError to them, and deep nesting a RecursionError."""
+_NUL = b"\\u0000"
+"""As JSON writes it: PostgreSQL keeps no text with it, and no honest name has it."""
 
 
 def _registry() -> JWSRegistry:
@@ -97,7 +102,7 @@ def verify(
         raise EnvelopeError(ErrorCode.UNKNOWN_KEY, f"unknown kid {str(header.get('kid'))[:60]!r}")
     try:
         checked = jws.deserialize_compact(token, key, registry=_REGISTRY)
-    except (JoseError, ValueError) as error:
+    except _UNREADABLE as error:
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, f"bad signature: {error}") from error
     return _open(checked.payload, model=model, key_id=str(header["kid"]), token=token, now=now)
 
@@ -117,7 +122,7 @@ def peek_body(token: str) -> dict[str, Any]:
     _header(token)
     try:
         payload = json.loads(jws.extract_compact(token.encode(), registry=_REGISTRY).payload)
-    except (JoseError, ValueError) as error:
+    except _UNREADABLE as error:
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, "the payload is not JSON") from error
     if not isinstance(payload, dict):
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, "the payload is not an object")
@@ -127,27 +132,22 @@ def peek_body(token: str) -> dict[str, Any]:
 def _header(token: str) -> dict[str, Any]:
     try:
         return dict(jws.extract_compact(token.encode(), registry=_REGISTRY).headers())
-    except (JoseError, ValueError, TypeError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise EnvelopeError(ErrorCode.BAD_SIGNATURE, "this is not a JWS compact string") from error
 
 
 def _open(
     payload: bytes | None, *, model: type[T], key_id: str, token: str, now: datetime
 ) -> Signed[T]:
+    if _NUL in (payload or b""):
+        raise EnvelopeError(ErrorCode.BODY_INVALID, "the signed body has a NUL character in it")
     try:
         data = json.loads(payload or b"")
         issuer, issued, expires, message_id = (data.pop(name) for name in _CLAIMS)
         issued_at = datetime.fromtimestamp(int(issued), UTC)
         expires_at = datetime.fromtimestamp(int(expires), UTC)
         body = model.model_validate_json(json.dumps(data))
-    except (
-        ValidationError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-    ) as error:
+    except (*_UNREADABLE, KeyError, OverflowError, OSError) as error:
         raise EnvelopeError(
             ErrorCode.BODY_INVALID, f"the signed body does not fit: {error}"
         ) from error

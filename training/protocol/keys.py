@@ -32,7 +32,7 @@ def key_load(data: str | dict[str, Any]) -> OKPKey:
         key = OKPKey.import_key(json.loads(data) if isinstance(data, str) else data)
         if key.as_dict(private=False).get("crv") != "Ed25519":
             raise ValueError("not an Ed25519 key")
-    except (JoseError, KeyError, TypeError, ValueError) as error:
+    except (JoseError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"not an Ed25519 JWK: {error}") from error
     return key
 

@@ -1,8 +1,22 @@
 """What peers say of themselves and what a coordinator saw."""
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import Field
 
-from training.protocol.base import FrozenModel, Instant, PeerId, Sha256, Slug, TolerantModel
+from training.protocol.base import (
+    MAX_RATE,
+    Count,
+    Epoch,
+    FrozenModel,
+    Instant,
+    Loss,
+    Ordinal,
+    PeerId,
+    Rate,
+    Sha256,
+    Slug,
+    TolerantModel,
+    Total,
+)
 from training.protocol.states import PeerState, Reach, Role
 
 
@@ -11,17 +25,17 @@ class Hardware(TolerantModel):
 
     device: str = Field(default="cpu", max_length=80)
     """Such as ``cpu`` or ``NVIDIA T4``."""
-    cpus: NonNegativeInt = 0
-    memory_bytes: NonNegativeInt = 0
-    gpu_memory_bytes: NonNegativeInt = 0
+    cpus: Count = 0
+    memory_bytes: Total = 0
+    gpu_memory_bytes: Total = 0
     system: str = Field(default="", max_length=40)
 
 
 class EpochSamples(TolerantModel):
     """Samples of this peer that entered the average which ended ``epoch``."""
 
-    epoch: NonNegativeInt
-    samples: NonNegativeInt
+    epoch: Epoch
+    samples: Count
 
 
 MAX_ROUNDS = 16
@@ -34,10 +48,10 @@ MAX_ROUND_MEMBERS = 12
 class RoundSeen(TolerantModel):
     """What one peer saw of the averaging round in which it ended ``epoch``."""
 
-    epoch: NonNegativeInt
-    group_size: PositiveInt
+    epoch: Epoch
+    group_size: int = Field(ge=1, le=1_000_000)
     """Peers in the round, this one included."""
-    weights: dict[PeerId, NonNegativeInt | None] = Field(
+    weights: dict[PeerId, Count | None] = Field(
         default_factory=dict, max_length=MAX_ROUND_MEMBERS
     )
     """Other members by peer id: the samples that their parts carried when this peer averaged
@@ -53,28 +67,28 @@ class PeerMetrics(TolerantModel):
     """A trainer's report, signed with its device key; travels in the DHT and in snapshots."""
 
     run: Slug
-    lineage: PositiveInt
+    lineage: Ordinal
     peer_id: str = Field(max_length=120)
     role: Role = Role.TRAINER
     state: PeerState = PeerState.TRAINING
-    config_version: PositiveInt
-    epoch: NonNegativeInt
-    samples_accumulated: NonNegativeInt
+    config_version: Ordinal
+    epoch: Epoch
+    samples_accumulated: Count
     """In the current epoch."""
-    samples_total: NonNegativeInt
+    samples_total: Count
     """Computed since this process started, whether or not they were averaged."""
-    samples_per_second: NonNegativeFloat
-    loss: float | None = None
+    samples_per_second: Rate
+    loss: Loss | None = None
     """Mean training loss per sample over the last finished epoch or, before one, so far."""
-    mini_steps: NonNegativeInt = 0
-    learning_rate: NonNegativeFloat = 0.0
+    mini_steps: Count = 0
+    learning_rate: Rate = 0.0
     recent: tuple[EpochSamples, ...] = Field(default=(), max_length=32)
     """The last finished epochs, so that a coordinator that was away can catch up."""
     rounds: tuple[RoundSeen, ...] = Field(default=(), max_length=MAX_ROUNDS)
     """What the averaging rounds of the last of these epochs showed of other peers."""
     trainer_version: str = Field(default="", max_length=40)
     client_mode: bool = False
-    revocations_seq: NonNegativeInt = 0
+    revocations_seq: Total = 0
     """Number of the revocation list that this peer applies."""
     taken_at: Instant
 
@@ -88,10 +102,10 @@ class PeerObservation(TolerantModel):
     seen_at: Instant
     """When the coordinator last received a record of this peer."""
     reach: Reach = Reach.UNKNOWN
-    epoch: NonNegativeInt = 0
-    samples_accumulated: NonNegativeInt = 0
-    samples_per_second: NonNegativeFloat = 0.0
-    loss: float | None = None
+    epoch: Epoch = 0
+    samples_accumulated: Count = 0
+    samples_per_second: Rate = 0.0
+    loss: Loss | None = None
     jws: str = Field(default="", max_length=16_384)
     """Device-signed :class:`PeerMetrics`, or empty for a stock hivemind trainer."""
 
@@ -100,22 +114,22 @@ class EpochWork(TolerantModel):
     """Samples of one peer that counted in one finished epoch."""
 
     key_thumbprint: Sha256
-    samples: NonNegativeInt
-    recorded: NonNegativeInt | None = None
+    samples: Count
+    recorded: Count | None = None
     """Largest progress record that the peer pushed; None: the coordinator was not there."""
 
 
 class EpochReport(TolerantModel):
     """An epoch that ended, and who took part. Sent again until the site has acknowledged it."""
 
-    epoch: NonNegativeInt
+    epoch: Epoch
     finished_at: Instant
-    loss: float | None = None
-    num_peers: NonNegativeInt = 0
+    loss: Loss | None = None
+    num_peers: int = Field(default=0, ge=0, le=1_000_000)
     work: tuple[EpochWork, ...] = ()
     discarded: tuple[EpochWork, ...] = ()
     """Recorded samples that did not enter the average: the peer took over the swarm's state."""
-    accumulated: NonNegativeInt | None = None
+    accumulated: Total | None = None
     """Sum of all peers' largest records: no more can have been averaged. None: not known."""
 
 
@@ -123,15 +137,15 @@ class SwarmSnapshot(FrozenModel):
     """What the coordinator saw at one time, numbered, signed with the coordinator's key."""
 
     run: Slug
-    lineage: PositiveInt
-    seq: PositiveInt
+    lineage: Ordinal
+    seq: int = Field(ge=1, le=2**53 - 1)
     """Grows by one with each snapshot of this coordinator, also over restarts."""
     taken_at: Instant
-    epoch: NonNegativeInt
-    samples_accumulated: NonNegativeInt
+    epoch: Epoch
+    samples_accumulated: Total
     """Of the whole swarm, in the current epoch."""
-    samples_per_second: NonNegativeFloat
-    loss: float | None = None
+    samples_per_second: float = Field(ge=0, le=MAX_RATE * 10_000)
+    loss: Loss | None = None
     peers: tuple[PeerObservation, ...] = Field(default=(), max_length=5000)
     finished_epochs: tuple[EpochReport, ...] = Field(default=(), max_length=1000)
     bootstrap_peers: tuple[str, ...] = Field(default=(), max_length=64)

@@ -19,9 +19,10 @@ from training.protocol.keys import key_thumbprint
 from training.protocol.metrics import PeerMetrics
 from training.protocol.names import metrics_key
 from training.swarm.identity import owner_public_der, owner_subkey
+from training.swarm.nesting import nesting_bound
 from training.swarm.processes import children_guard, swarm_log_quiet
 from training.swarm.records import MetricsNumbers, MetricsRecord
-from training.swarm.schema import validators
+from training.swarm.schema import SignedMetrics, StockMetrics, validators
 
 STARTUP_SECONDS = 60.0
 """Slow disks and busy machines need far more than hivemind's 15 s for p2pd."""
@@ -59,6 +60,7 @@ def dht_start(
         SwarmError: the port is taken, no bootstrap peer answered, or p2pd did not start.
     """
     children_guard()
+    nesting_bound()
     _check_port_free(bind, port)
     options: dict[str, Any] = {"node_id": node_id} if node_id is not None else {}
     if announce:
@@ -149,17 +151,20 @@ def _record(subkey: Any, entry: ValueWithExpiration[Any]) -> MetricsRecord | Non
     value = entry.value
     if der is None or not isinstance(value, dict):
         return None
-    steps = value["mini_steps"]
+    try:
+        stated = (SignedMetrics if "jws" in value else StockMetrics).parse_obj(value)
+    except (ValueError, TypeError):
+        return None
+    steps = stated.mini_steps
     numbers = MetricsNumbers(
-        step=value["step"],
-        samples_per_second=value["samples_per_second"],
-        samples_accumulated=value["samples_accumulated"],
-        loss=value["loss"] / steps if steps else None,
+        step=stated.step,
+        samples_per_second=stated.samples_per_second,
+        samples_accumulated=stated.samples_accumulated,
+        loss=stated.loss / steps if steps else None,
         mini_steps=steps,
     )
-    return MetricsRecord(
-        der, key_thumbprint(der), numbers, str(value.get("jws") or ""), entry.expiration_time
-    )
+    jws = stated.jws if isinstance(stated, SignedMetrics) else ""
+    return MetricsRecord(der, key_thumbprint(der), numbers, jws, entry.expiration_time)
 
 
 def _check_port_free(bind: str, port: int) -> None:

@@ -6,6 +6,7 @@ the owner of a record and the name on the wire are provably the same peer.
 
 import re
 
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from hivemind.dht.crypto import RSASignatureValidator
@@ -36,7 +37,7 @@ def owner_public_der(subkey: bytes) -> bytes | None:
         return None
     try:
         key = serialization.load_ssh_public_key(found[0])
-    except ValueError:
+    except (ValueError, UnsupportedAlgorithm):
         return None
     if not isinstance(key, rsa.RSAPublicKey):
         return None

@@ -23,14 +23,20 @@ from hivemind.optim.progress_tracker import LocalTrainingProgress
 from hivemind.p2p import PeerID
 
 from training.client.swarm_key import SwarmKey
+from training.protocol.base import MAX_COUNT, MAX_EPOCH, MAX_RATE
 from training.protocol.keys import key_thumbprint
 from training.protocol.names import progress_key
 from training.swarm.identity import owner_public_der, rsa_key
+from training.swarm.nesting import nesting_bound
 from training.swarm.records import ProgressRecord
 
 QUEUE_LENGTH = 20_000
 """Records that may wait. When it is full new ones are dropped: a later one says more."""
 _MAX_RECORD_BYTES = 8_192
+_MAX_PEER_ID_BYTES = 64
+_UNREADABLE = (ValueError, TypeError, OverflowError, AttributeError, RecursionError, OSError)
+"""What msgpack, pydantic and datetime raise for bytes that somebody made up: tuples in tuples are a
+RecursionError to hivemind's reader, and a time out of the system's range an OSError."""
 _FRESH_SECONDS = 5.0
 """Clocks of peers may differ by 3 s."""
 
@@ -108,18 +114,19 @@ class ProgressReader:
     """Turns raw records into checked ones."""
 
     def __init__(self, key: SwarmKey) -> None:
+        nesting_bound()
         self._signatures = RSASignatureValidator(rsa_key(key))
 
     def read(self, raw: RawRecord) -> ProgressRecord | None:
         """Return what the record's owner vouches for; None when the record is not his."""
         record = DHTRecord(raw.key, raw.subkey, raw.value, raw.expiration_time)
         thumbprint = _owner_thumbprint(raw.subkey)
-        if thumbprint is None or not self._signatures.validate(record):
-            return None
         try:
+            if thumbprint is None or not self._signatures.validate(record):
+                return None
             value = DHTProtocol.serializer.loads(self._signatures.strip_value(record))
             return _parse(value, thumbprint, raw)
-        except (ValueError, TypeError, OverflowError, AttributeError):
+        except _UNREADABLE:
             return None
 
 
@@ -129,16 +136,24 @@ def _parse(value: Any, thumbprint: str, raw: RawRecord) -> ProgressRecord:
         return ProgressRecord(thumbprint, "", 0, 0, 0.0, False, received_at, received_at, left=True)
     progress = LocalTrainingProgress.parse_obj(value)
     speed = progress.samples_per_second
+    _bounds_require(progress)
     return ProgressRecord(
         key_thumbprint=thumbprint,
         peer_id=PeerID(progress.peer_id).to_base58(),
         epoch=progress.epoch,
         samples_accumulated=progress.samples_accumulated,
-        samples_per_second=speed if speed < 1e15 else 0.0,
+        samples_per_second=speed if 0 <= speed <= MAX_RATE else 0.0,
         client_mode=progress.client_mode,
         reported_at=datetime.fromtimestamp(progress.time, UTC),
         received_at=_heard_at(raw.received_at, progress.time),
     )
+
+
+def _bounds_require(progress: LocalTrainingProgress) -> None:
+    """Raise ValueError for numbers that no report could carry on: hivemind bounds none of them."""
+    fits = progress.epoch <= MAX_EPOCH and progress.samples_accumulated <= MAX_COUNT
+    if not fits or len(progress.peer_id) > _MAX_PEER_ID_BYTES:
+        raise ValueError("a progress record out of all bounds")
 
 
 def _heard_at(received_at: float, made_at: float) -> datetime:

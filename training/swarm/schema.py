@@ -15,24 +15,27 @@ from hivemind.optim.progress_tracker import TrainingProgressSchema
 from pydantic.v1 import BaseModel, confloat, conint, constr
 
 from training.client.swarm_key import SwarmKey
+from training.protocol.base import MAX_COUNT, MAX_EPOCH, MAX_RATE
 from training.swarm.identity import rsa_key
 
 if TYPE_CHECKING:
     Finite = float
     Rate = float
+    Epoch = int
     Count = int
     Token = str
 else:
     Finite = confloat(strict=True, ge=-1e18, le=1e18)
-    Rate = confloat(strict=True, ge=0.0, le=1e18)
-    Count = conint(strict=True, ge=0)
+    Rate = confloat(strict=True, ge=0.0, le=MAX_RATE)
+    Epoch = conint(strict=True, ge=0, le=MAX_EPOCH)
+    Count = conint(strict=True, ge=0, le=MAX_COUNT)
     Token = constr(strict=True, max_length=16_384)
 
 
 class StockMetrics(BaseModel):
     """The record of hivemind's example trainer. ``loss`` is a sum over ``mini_steps``."""
 
-    step: Count
+    step: Epoch
     samples_per_second: Rate
     samples_accumulated: Count
     loss: Finite

@@ -1,6 +1,7 @@
 """What sign-up, log-in and terminal login do differently from allauth's defaults."""
 
 from typing import Any
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.account.internal.stagekit import clear_login
@@ -12,6 +13,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
@@ -50,11 +52,30 @@ class AccountAdapter(DefaultAccountAdapter):
         """Refuse a suspended account, after its password was right, and say so."""
         if user.is_banned:
             clear_login(request)
-            reason = user.banned_reason
-            detail = f"This account is suspended: {reason}" if reason else ""
-            return error_response(request, AppError(ErrorCode.BANNED, detail))
+            return error_response(request, AppError(ErrorCode.BANNED, user.ban_text))
         response: HttpResponse | None = super().pre_login(request, user, **options)
         return response
+
+    def is_safe_url(self, url: str) -> bool:
+        """Whether visitors may be sent there after a form: to addresses of this site only.
+
+        Other names that the site answers to, such as localhost, are somebody else's on the
+        visitor's own machine.
+        """
+        try:
+            return url_has_allowed_host_and_scheme(
+                url, allowed_hosts={_public().netloc}, require_https=_public().scheme == "https"
+            )
+        except ValueError:  # such as a bracket without its twin
+            return False
+
+    def get_reset_password_from_key_url(self, key: str) -> str:
+        """Return the link that is mailed; never at a host that the asker made up."""
+        return _at_public_address(super().get_reset_password_from_key_url(key))
+
+    def get_email_confirmation_url(self, request: HttpRequest, emailconfirmation: Any) -> str:
+        """Return the link that is mailed; never at a host that the asker made up."""
+        return _at_public_address(super().get_email_confirmation_url(request, emailconfirmation))
 
     def get_client_ip(self, request: HttpRequest) -> str:
         """Return the address that limits are counted by."""
@@ -73,6 +94,15 @@ class OidcAdapter(DefaultOIDCAdapter):
         keys = [PrivateKey(pem=oidc_key_pem(settings.OIDC_KEY_FILE))]
         kept: list[Any] = filter_keys(keys, did_activate=did_activate, is_active=is_active)
         return kept
+
+
+def _public() -> SplitResult:
+    return urlsplit(settings.PUBLIC_URL)
+
+
+def _at_public_address(url: str) -> str:
+    public = _public()
+    return urlunsplit(urlsplit(url)._replace(scheme=public.scheme, netloc=public.netloc))
 
 
 def _looks_official(name: str) -> bool:

@@ -53,7 +53,7 @@ def credential_of_token(value: str, now: datetime) -> Credential:
     credential, ended = (_of_api_token if is_ours else _of_login)(value, now)
     # A ban and a revocation also end tokens; whoever holds one should hear the true reason.
     if credential.user.is_banned or not credential.user.is_active:
-        raise AppError(ErrorCode.BANNED)
+        raise AppError(ErrorCode.BANNED, credential.user.ban_text)
     if credential.device and credential.device.is_revoked:
         raise AppError(ErrorCode.DEVICE_REVOKED)
     if ended:

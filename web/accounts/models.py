@@ -23,6 +23,11 @@ class User(AbstractUser):
     def is_banned(self) -> bool:
         return self.banned_at is not None
 
+    @property
+    def ban_text(self) -> str:
+        """The suspension in words for its owner; '' without a reason."""
+        return f"This account is suspended: {self.banned_reason}" if self.banned_reason else ""
+
 
 class Device(models.Model):
     """A machine of an account, known by its Ed25519 key. History belongs to the account."""
@@ -40,6 +45,8 @@ class Device(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_seen_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    rekey_at = models.DateTimeField(null=True, blank=True)
+    """When its owner gave up its key: the next new key of the account may become its key."""
 
     class Meta:
         ordering = ("-last_seen_at", "-id")
@@ -54,6 +61,22 @@ class Device(models.Model):
     @property
     def is_revoked(self) -> bool:
         return self.revoked_at is not None
+
+
+class RetiredDeviceKey(models.Model):
+    """A key that a machine had before. It is never taken again."""
+
+    device = models.ForeignKey(Device, on_delete=models.CASCADE, related_name="retired_keys")
+    kid = models.CharField(max_length=64)
+    jwk = models.JSONField()
+    retired_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (models.Index(fields=("kid",), name="retired_device_key_by_kid"),)
+
+    def __str__(self) -> str:
+        return f"{self.kid[:8]}… of {self.device_id}"
 
 
 class ApiToken(models.Model):

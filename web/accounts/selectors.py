@@ -7,6 +7,9 @@ from training.protocol.errors import ErrorCode
 from web.accounts.models import ApiToken, Device, User
 from web.core.errors import AppError
 
+MAX_USERNAME = 150
+"""Longer ones are nobody's; SQLite gives up on a pattern of 50,000 characters."""
+
 
 def devices_for(user: User) -> QuerySet[Device]:
     """Return the account's machines, revoked ones last."""
@@ -34,7 +37,9 @@ def profile_visible(viewer: User | AnonymousUser, username: str) -> User:
     Raises:
         AppError: NOT_FOUND, also for one that exists and is private.
     """
-    user = User.objects.filter(username__iexact=username, is_active=True).first()
+    user = None
+    if len(username) <= MAX_USERNAME:
+        user = User.objects.filter(username__iexact=username, is_active=True).first()
     may_see = user is not None and (
         user.is_profile_public or user == viewer or (isinstance(viewer, User) and viewer.is_staff)
     )

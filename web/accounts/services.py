@@ -9,15 +9,23 @@ from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
 from web.accounts.credentials import TOKEN_PREFIX, token_hash
-from web.accounts.devices import device_bind, device_rename, device_revoke, device_seen
+from web.accounts.devices import (
+    device_bind,
+    device_key_replace,
+    device_rename,
+    device_revoke,
+    device_seen,
+)
 from web.accounts.grants import grants_end
 from web.accounts.models import ApiToken, Device, User
+from web.accounts.signals import access_changed, access_changing
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
 
 __all__ = [
     "device_bind",
+    "device_key_replace",
     "device_rename",
     "device_revoke",
     "device_seen",
@@ -57,8 +65,13 @@ def service_user_get(name: str) -> User:
 
 @transaction.atomic
 def user_ban(actor: User, user: User, reason: str) -> None:
-    """Suspend an account: its sessions, terminal logins and tokens end at once."""
+    """Suspend an account.
+
+    Its sessions, terminal logins and tokens end at once, and so do its streams of private runs.
+    It gets no fresh pass, and its peers go on the revocation list of every run they were in.
+    """
     _ban_right_require(actor, user)
+    access_changing.send(User, user=user)
     now = timezone.now()
     user.banned_at = user.banned_at or now
     user.banned_reason = reason[:300]
@@ -67,6 +80,7 @@ def user_ban(actor: User, user: User, reason: str) -> None:
     grants_end(user.pk, now)
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=now)
     audit_record(actor, "user.banned", user.username, {"reason": reason})
+    access_changed.send(User, user=user)
     transaction.on_commit(access_changed_publish)
 
 
@@ -74,9 +88,11 @@ def user_ban(actor: User, user: User, reason: str) -> None:
 def user_unban(actor: User, user: User) -> None:
     """Lift a suspension. Logins and tokens that it ended stay ended."""
     _ban_right_require(actor, user)
+    access_changing.send(User, user=user)
     user.banned_at, user.banned_reason = None, ""
     user.save(update_fields=("banned_at", "banned_reason"))
     audit_record(actor, "user.unbanned", user.username)
+    access_changed.send(User, user=user)
     transaction.on_commit(access_changed_publish)
 
 

@@ -1,8 +1,15 @@
-"""Pages of allauth that need something of ours around them."""
+"""Pages of allauth that need something of ours around them, or that nobody here uses."""
 
-from allauth.idp.oidc.views import device_authorization
+from allauth.idp.oidc.views import device_authorization, device_code
 from django.http import HttpRequest, HttpResponse
-from django.views.decorators.csrf import csrf_protect
+from django.views.decorators.csrf import csrf_exempt, csrf_protect
+
+from training.protocol.errors import ErrorCode
+from web.core.errors import AppError
+from web.core.ratelimit import rate_limit
+
+DEVICE_CODES = "30/m/ip"
+"""Raise it when a class of students logs in from behind one address."""
 
 
 @csrf_protect
@@ -14,3 +21,19 @@ def terminal_login_confirm(request: HttpRequest) -> HttpResponse:
     """
     response: HttpResponse = device_authorization(request)
     return response
+
+
+@csrf_exempt
+def terminal_login_begin(request: HttpRequest) -> HttpResponse:
+    """Give a terminal its code. Each waits in the cache for minutes, so nobody gets many."""
+    rate_limit(request, "device_code", DEVICE_CODES)
+    response: HttpResponse = device_code(request)
+    return response
+
+
+def not_offered(request: HttpRequest) -> HttpResponse:
+    """Stand for the parts of OpenID that terminal login does without.
+
+    No client of ours asks there, and both of allauth's pages are exempt from Django's CSRF check.
+    """
+    raise AppError(ErrorCode.NOT_FOUND, "This site offers terminal login only.")

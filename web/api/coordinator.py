@@ -1,6 +1,5 @@
 """Calls of coordinators, and what they leave for everybody."""
 
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +15,23 @@ from training.protocol.api import (
     SnapshotRequest,
     SnapshotResponse,
 )
-from training.protocol.claims import Revocations
 from training.protocol.errors import ErrorCode
-from training.protocol.names import TYP_REVOCATIONS
 from web.api.auth import AuthedRequest, coordinator_auth, optional_auth
 from web.api.caching import cacheable
+from web.api.document import answers
 from web.api.files import file_answer
 from web.api.paging import Page, PageQuery, page_of
 from web.api.rows import checkpoint_out
 from web.api.run_schemas import RevocationsOut
 from web.core.errors import AppError
-from web.core.keys import site_sign
 from web.monitoring.ingest import snapshot_ingest
-from web.monitoring.selectors import coordinator_device, peers_revoked
+from web.monitoring.selectors import coordinator_device
+from web.monitoring.services.revocations import revocations_current, revocations_signed
 from web.runs.models import Checkpoint
 from web.runs.selectors import run_get_visible
 from web.runs.services import checkpoint_register
 
 router = Router()
-REVOCATIONS_LIFETIME = timedelta(minutes=10)
 MANIFEST = "manifest.jws"
 
 
@@ -61,7 +58,11 @@ def checkpoints(request: HttpRequest, slug: str, page: Query[PageQuery]) -> dict
     return page_of(rows, page, order="-saved_at", item=checkpoint_out)
 
 
-@router.get("runs/{slug}/checkpoints/{int:epoch}/{name}", auth=optional_auth)
+@router.get(
+    "runs/{slug}/checkpoints/{int:epoch}/{name}",
+    auth=optional_auth,
+    openapi_extra=answers("application/octet-stream", "application/jose", partial=True),
+)
 def checkpoint_file(
     request: HttpRequest, slug: str, epoch: int, name: str, lineage: int | None = None
 ) -> HttpResponseBase:
@@ -84,15 +85,19 @@ def checkpoint_file(
 
 
 @router.get("runs/{slug}/revocations/", response=RevocationsOut, auth=optional_auth)
-@cacheable(10)
+@cacheable(2)
 def revocations(request: HttpRequest, slug: str) -> dict[str, Any]:
-    """Peers whose account is suspended or whose device was revoked, signed by the site."""
-    run = run_get_visible(request.user, slug)
-    peer_ids = peers_revoked(run)
-    body = Revocations(run=run.slug, peer_ids=tuple(peer_ids))
+    """Peers that nobody in the swarm may deal with, numbered, signed by the site.
+
+    Their account is suspended or barred from the run, their device was revoked, or they were
+    replaced. `seq` grows with every change of the list.
+    """
+    revoked = revocations_current(run_get_visible(request.user, slug))
     return {
-        "jws": site_sign(body, TYP_REVOCATIONS, REVOCATIONS_LIFETIME),
-        "peer_ids": peer_ids,
+        "seq": revoked.seq,
+        "made_at": revoked.made_at,
+        "peer_ids": revoked.peer_ids,
+        "jws": revocations_signed(revoked, timezone.now()),
     }
 
 

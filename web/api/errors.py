@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.encoding import escape_uri_path
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
 
@@ -102,7 +103,7 @@ def _http_error(request: HttpRequest, error: Any) -> HttpResponse:
 def _unexpected(request: HttpRequest, error: Any) -> HttpResponse:
     outage = outage_of(error)
     if outage:
-        logger.error("%s %s failed: %s", request.method, request.path, error)
+        logger.error("%s %s failed: %s", request.method, escape_uri_path(request.path), error)
         return problem_response(outage)
-    logger.error("%s %s failed", request.method, request.path, exc_info=error)
+    logger.error("%s %s failed", request.method, escape_uri_path(request.path), exc_info=error)
     return problem_response(AppError(ErrorCode.INTERNAL_ERROR))

@@ -9,6 +9,7 @@ from django.core.cache import cache
 from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
+from django.views.decorators.http import require_safe
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -34,11 +35,13 @@ _FIGURES = {
 }
 
 
+@require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """Say that this process answers, whatever else is broken."""
     return JsonResponse({"status": "ok", "version": TRAINER_VERSION})
 
 
+@require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
     """Say whether everything works that the site needs, and how old each sign of life is."""
     checks = {
@@ -56,6 +59,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return response
 
 
+@require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
     """Return figures of the public runs and of this process; nothing about people."""
     registry = CollectorRegistry()

@@ -7,6 +7,7 @@ import base64
 import binascii
 import json
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Generic, TypeVar
 
 from django.core.exceptions import ValidationError
@@ -20,6 +21,10 @@ from web.core.errors import AppError
 Row = TypeVar("Row", bound=Model)
 Item = TypeVar("Item")
 MAX_LIMIT = 500
+_NOT_OURS = "This cursor is not one of ours."
+_UNREADABLE = (
+    ValueError, TypeError, binascii.Error, ValidationError, OverflowError, RecursionError,
+)  # fmt: skip
 
 
 class PageQuery(Schema):
@@ -66,11 +71,17 @@ def _after(rows: QuerySet[Row], field: str, down: bool, cursor: str) -> Q:
         raw_value, raw_key = json.loads(text)
         value = _column(rows, field).to_python(raw_value)
         key = int(raw_key)
-    except (ValueError, TypeError, binascii.Error, ValidationError, OverflowError) as error:
-        raise AppError(ErrorCode.BODY_INVALID, "This cursor is not one of ours.") from error
-    if value is None:
-        raise AppError(ErrorCode.BODY_INVALID, "This cursor is not one of ours.")
+        is_ours = value is not None and (not isinstance(value, datetime) or _is_storable(value))
+    except _UNREADABLE as error:
+        raise AppError(ErrorCode.BODY_INVALID, _NOT_OURS) from error
+    if not is_ours:
+        raise AppError(ErrorCode.BODY_INVALID, _NOT_OURS)
     return Q(**{f"{field}__{than}": value}) | Q(**{field: value, f"pk__{than}": key})
+
+
+def _is_storable(at: datetime) -> bool:
+    """Whether databases can compare with an instant: at both ends of time, zones overflow."""
+    return at.tzinfo is not None and 1 < at.year < 9999
 
 
 def _column(rows: QuerySet[Row], field: str) -> "Field[Any, Any]":

@@ -1,12 +1,13 @@
 """What everybody may read of runs that they may see."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Query, Router
+from pydantic import AfterValidator
 
 from training.protocol.api import ConfigOut, LedgerRow, LiveRun, RunSummary
 from training.protocol.errors import ErrorCode
@@ -15,6 +16,7 @@ from web.accounts.selectors import profile_visible
 from web.api.auth import optional_auth
 from web.api.badges import run_badge, user_badge
 from web.api.caching import cacheable
+from web.api.document import answers
 from web.api.exports import csv_text, table_answer
 from web.api.paging import Page, PageQuery, page_of
 from web.api.rows import (
@@ -36,6 +38,16 @@ from web.runs.selectors import run_get_visible, runs_visible
 
 router = Router(auth=optional_auth)
 MAX_BOARD = 500
+
+
+def _instant(value: datetime) -> datetime:
+    """Return an instant that databases can compare with; one without a zone is in UTC."""
+    if not 1970 <= value.year < 9999:  # beside these, changing the zone overflows
+        raise ValueError("an instant lies between the years 1970 and 9998")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+Instant = Annotated[datetime, AfterValidator(_instant)]
 
 
 def _run(request: HttpRequest, slug: str) -> Run:
@@ -70,8 +82,8 @@ def series(
     request: HttpRequest,
     slug: str,
     metrics: str = "loss,samples_per_second,num_peers",
-    start: Annotated[datetime | None, Query(alias="from")] = None,
-    end: Annotated[datetime | None, Query(alias="to")] = None,
+    start: Annotated[Instant | None, Query(alias="from")] = None,
+    end: Annotated[Instant | None, Query(alias="to")] = None,
     points: Annotated[int, Query(ge=2, le=MAX_POINTS)] = POINTS,
     by: str = "time",
 ) -> dict[str, Any]:
@@ -87,9 +99,7 @@ def series(
         return dict(run_series_by_epoch(found, names, points))
     if by != "time":
         raise AppError(ErrorCode.BODY_INVALID, "by: time or epoch.")
-    times = [at.replace(tzinfo=at.tzinfo or timezone.get_default_timezone()) if at else None
-             for at in (start, end)]  # fmt: skip
-    return dict(run_series(found, names or TIME_METRICS, times[0], times[1], points))
+    return dict(run_series(found, names or TIME_METRICS, start, end, points))
 
 
 @router.get("runs/{slug}/config/", response=ConfigOut)
@@ -101,7 +111,7 @@ def config(
     return config_out(_run(request, slug), version)
 
 
-@router.get("runs/{slug}/leaderboard/", response=BoardOut)
+@router.get("runs/{slug}/leaderboard/", response=BoardOut, openapi_extra=answers("text/csv"))
 @cacheable(5)
 def board(
     request: HttpRequest,
@@ -132,7 +142,11 @@ def board(
     }
 
 
-@router.get("runs/{slug}/contributions/", response=Page[LedgerRow])
+@router.get(
+    "runs/{slug}/contributions/",
+    response=Page[LedgerRow],
+    openapi_extra=answers("text/csv", "application/x-ndjson"),
+)
 @cacheable(5)
 def contributions(
     request: HttpRequest,
@@ -164,7 +178,7 @@ def events(request: HttpRequest, slug: str, page: Query[PageQuery]) -> dict[str,
     return page_of(_run(request, slug).events.all(), page, order="-seq", item=lambda row: row)
 
 
-@router.get("runs/{slug}/badge.svg")
+@router.get("runs/{slug}/badge.svg", openapi_extra=answers("image/svg+xml"))
 @cacheable(60)
 def badge(request: HttpRequest, slug: str) -> HttpResponseBase:
     """A picture of the run's state for other pages."""
@@ -178,7 +192,7 @@ def user(request: HttpRequest, username: str) -> ProfileOut:
     return profile_out(profile_visible(request.user, username))
 
 
-@router.get("users/{username}/badge.svg")
+@router.get("users/{username}/badge.svg", openapi_extra=answers("image/svg+xml"))
 @cacheable(60)
 def user_picture(request: HttpRequest, username: str) -> HttpResponseBase:
     """A picture of what an account has given, for other pages."""

@@ -49,5 +49,8 @@ class UserLedgerRow(Schema):
 
 
 class RevocationsOut(Schema):
-    jws: str
+    seq: int
+    made_at: datetime
     peer_ids: list[str]
+    jws: str
+    """A signed `Revocations`."""

@@ -10,6 +10,7 @@ from ninja import Path, Router
 
 from training.protocol.errors import ErrorCode
 from web.api.caching import cacheable
+from web.api.document import answers
 from web.api.files import file_answer
 from web.api.schemas import KeySet
 from web.core.errors import AppError
@@ -30,7 +31,7 @@ def site_keys(request: HttpRequest) -> dict[str, list[dict[str, str]]]:
     return jwks()
 
 
-@router.get("artifacts/{sha256}/")
+@router.get("artifacts/{sha256}/", openapi_extra=answers("application/octet-stream", partial=True))
 def artifact(request: HttpRequest, sha256: Sha256Path) -> HttpResponseBase:
     """A file that a run's config names, such as a tokenizer, by its content hash."""
     row = Artifact.objects.filter(sha256=sha256).first()

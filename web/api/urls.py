@@ -1,13 +1,13 @@
 """The API, version 1. All calls of one path belong into one router: the first router that
 knows a path answers 405 for methods that another one has."""
 
-from ninja import NinjaAPI
-
 from training.protocol.names import PROTOCOL_VERSION
 from web.api import account, coordinator, public, site, trainer
+from web.api.document import DocumentedAPI
 from web.api.errors import error_handlers_add
+from web.api.parsing import JsonParser
 
-api = NinjaAPI(
+api = DocumentedAPI(
     title="Beeyard",
     version=f"{PROTOCOL_VERSION}.0.0",
     description=(
@@ -15,6 +15,7 @@ api = NinjaAPI(
         "(RFC 9457) with a stable `code` and a `remedy`."
     ),
     urls_namespace="api",
+    parser=JsonParser(),
 )
 error_handlers_add(api)
 for _router, _tag in (

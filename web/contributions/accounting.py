@@ -93,7 +93,11 @@ def total_add(total: Total, entry: Entry) -> Total:
     if entry.state is not CreditState.CONFIRMED:
         return total
     if entry.is_correction:
-        return replace(total, samples=total.samples + entry.samples)
+        return replace(
+            total,
+            samples=total.samples + entry.samples,
+            seconds=total.seconds + entry.seconds,
+        )
     return Total(
         samples=total.samples + entry.samples,
         seconds=total.seconds + entry.seconds,

@@ -47,7 +47,7 @@ class LedgerEntry(models.Model):
     samples = models.BigIntegerField()
     """Negative in a correction."""
     seconds = models.FloatField(default=0)
-    """Length of the epoch: what device-hours are summed from."""
+    """Length of the epoch: what device-hours are summed from. Negative in a reversal."""
     state = models.CharField(max_length=20, choices=CREDIT_STATES)
     ground = models.CharField(max_length=40, default="", blank=True, choices=GROUNDS)
     """Code of ``reason``."""

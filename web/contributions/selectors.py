@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Max, Q, QuerySet, Sum
+from django.db.models import Max, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -161,7 +161,7 @@ def _sums(run: Run, period: str, now: datetime) -> Any:
         .values("user_id")
         .annotate(
             total=Sum("samples"),
-            hours=Sum(F("seconds"), filter=Q(corrects=None)) / 3600,
+            hours=Sum("seconds") / 3600,
             last=Max("finished_at", filter=Q(corrects=None)),
         )
     )

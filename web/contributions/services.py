@@ -1,6 +1,6 @@
 """Writes of the ledger. A total changes in the transaction of the entry behind it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -14,7 +14,7 @@ from web.contributions.models import ContributionTotal, LedgerEntry
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.selectors import barred_user_ids, run_is_organised_by
 
 _CHUNK = 5000
 
@@ -28,12 +28,17 @@ class Work:
     samples: int
 
 
-def barred_reason(device: Device) -> str:
-    """Return why a device is not credited now; '' when it is."""
+def barred_reason(device: Device, barred: Collection[int] = ()) -> str:
+    """Return why a device is not credited now; '' when it is.
+
+    ``barred``: accounts that are barred from the run (``runs.selectors.barred_user_ids``).
+    """
     if device.user.is_banned:
         return "this account is suspended"
     if device.is_revoked:
         return "this device was revoked"
+    if device.user_id in barred:
+        return "this account is barred from the run"
     return ""
 
 
@@ -74,10 +79,11 @@ def epochs_credit(run: Run, lineage: int, finished: Sequence[FinishedEpoch]) -> 
         run=run, lineage=lineage, epoch__in=numbers, corrects=None
     ).order_by()
     known = set(first.values_list("epoch", "device_id"))
+    barred = barred_user_ids(run)
     entries = [
         entry
         for item in finished
-        for entry in _entries(run, lineage, item)
+        for entry in _entries(run, lineage, item, barred)
         if (entry.epoch, entry.device_id) not in known
     ]
     if entries:
@@ -86,9 +92,11 @@ def epochs_credit(run: Run, lineage: int, finished: Sequence[FinishedEpoch]) -> 
     return entries
 
 
-def _entries(run: Run, lineage: int, finished: FinishedEpoch) -> list[LedgerEntry]:
+def _entries(
+    run: Run, lineage: int, finished: FinishedEpoch, barred: Collection[int]
+) -> list[LedgerEntry]:
     claims = [
-        Claim(w.device.pk, w.device.user_id, w.samples, barred_reason(w.device))
+        Claim(w.device.pk, w.device.user_id, w.samples, barred_reason(w.device, barred))
         for w in finished.work
     ]
     return [

@@ -27,6 +27,7 @@ from web.contributions.noticing import epochs_notice
 from web.contributions.services import barred_reason
 from web.contributions.suspicions import held_devices, suspicions_raise
 from web.runs.models import Run
+from web.runs.selectors import barred_user_ids
 
 EVIDENCE_PATIENCE = timedelta(minutes=5)
 """Claims wait so long for signed reports, from the arrival of the coordinator's report. Raise it
@@ -132,7 +133,8 @@ def _judge(run: Run, judged: Sequence[_Open], now: datetime) -> None:
     ids = {claim.device for item in judged for claim in item.claims.values()}
     devices = Device.objects.filter(pk__in=ids).select_related("user").in_bulk()
     held = held_devices(run, ids)
-    barred = {pk: barred_reason(device) for pk, device in devices.items()}
+    accounts = barred_user_ids(run)
+    barred = {pk: barred_reason(device, accounts) for pk, device in devices.items()}
     for item in judged:
         proofs = [
             claim.proof(

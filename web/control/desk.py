@@ -12,7 +12,7 @@ from web.accounts.models import User
 from web.control.moves import moves_of
 from web.core.models import AuditEntry
 from web.monitoring.models import Peer
-from web.monitoring.selectors import live_state, summaries_of
+from web.monitoring.selectors import live_state, revocations_spread, summaries_of
 from web.runs.config_diff import config_diff
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import run_is_organised_by
@@ -42,6 +42,18 @@ def desk_context(user: User, run: Run) -> dict[str, Any]:
         "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
         "peers": peer_rows(run),
         "audit": list(audit_of_run(run)[:_SHOWN]),
+        **revocations_context(user, run),
+    }
+
+
+def revocations_context(user: User, run: Run) -> dict[str, Any]:
+    """Return the revocation list, who has not seen it yet, and who is barred from the run."""
+    bars = list(run.bars.select_related("user", "barred_by")[:_PEERS])
+    return {
+        "spread": revocations_spread(run),
+        "bars": bars,
+        "barred_ids": {bar.user_id for bar in bars},
+        "is_organiser": run_is_organised_by(user, run),
     }
 
 

@@ -1,6 +1,12 @@
 """Forms of the desk."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from django import forms
+
+from web.monitoring.models import HarmUndo
+from web.runs.models import Checkpoint
 
 
 class MoveForm(forms.Form):
@@ -20,5 +26,70 @@ class BanForm(forms.Form):
     )
 
 
+class BarForm(forms.Form):
+    reason = forms.CharField(
+        max_length=300,
+        label="Reason",
+        help_text="Shown to the person's trainers, and kept in the audit log.",
+    )
+
+
 class LaunchForm(forms.Form):
     count = forms.IntegerField(min_value=1, max_value=8, initial=1, label="How many trainers")
+
+
+class HarmForm(forms.Form):
+    """Whose work, and from when."""
+
+    target = forms.ChoiceField(label="Whose work")
+    from_epoch = forms.IntegerField(
+        min_value=0,
+        max_value=2**31 - 1,
+        label="From epoch",
+        help_text="The first epoch that you no longer trust. Everything from there on is meant.",
+    )
+
+    def __init__(self, *args: Any, targets: Sequence[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["target"].choices = list(targets)  # type: ignore[attr-defined]
+
+    def start_with(self, username: str) -> None:
+        """Choose an account before anything was asked."""
+        self.initial.setdefault("target", f"user:{username}")
+
+
+class ConfirmForm(forms.Form):
+    """What is to be done, why, and that it is meant."""
+
+    action = forms.ChoiceField(label="Who is shut out")
+    rewind = forms.BooleanField(required=False, label="Roll the run back")
+    reason = forms.CharField(
+        max_length=200,
+        label="Reason",
+        help_text="Shown to the person, on each corrected entry, and kept in the audit log.",
+    )
+    is_meant = forms.BooleanField(label="I know that this cannot be undone")
+
+    def __init__(
+        self,
+        *args: Any,
+        actions: Sequence[HarmUndo.Action],
+        checkpoint: Checkpoint | None,
+        **kwargs: Any,
+    ) -> None:
+        kwargs["initial"] = {
+            "action": actions[min(1, len(actions) - 1)],
+            "rewind": checkpoint is not None,
+        }
+        super().__init__(*args, **kwargs)
+        self.state = f"{checkpoint.lineage}-{checkpoint.epoch}" if checkpoint else ""
+        """The saved state that the preview names; the page sends it back."""
+        self.fields["action"].choices = [(a.value, a.label) for a in actions]  # type: ignore[attr-defined]
+        if checkpoint is None:
+            self.fields["rewind"].disabled = True
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if self.data.get("rewind") and self.data.get("state", "") != self.state:
+            self.add_error("rewind", "The nearest saved state has changed: look at it again.")
+        return data

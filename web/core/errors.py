@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from django.db import OperationalError
+from django.db import DataError, OperationalError
 from django.http import HttpRequest, JsonResponse
 from redis.exceptions import RedisError
 
@@ -77,7 +77,12 @@ def is_for_programs(request: HttpRequest) -> bool:
 
 
 def outage_of(error: Exception) -> AppError | None:
-    """Return what callers are told when the database or Redis is away; None: it is neither."""
+    """Return what callers are told when the database or Redis is away or cannot hold a value.
+
+    None: it is neither.
+    """
+    if isinstance(error, DataError):
+        return AppError(ErrorCode.BODY_INVALID, "A value is outside what the site can keep.")
     if isinstance(error, OperationalError | RedisError):
         detail = f"The {'database' if isinstance(error, OperationalError) else 'cache'} is away."
         return AppError(ErrorCode.SERVICE_UNAVAILABLE, detail, retry_after=5)

@@ -72,6 +72,12 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return error_response(request, AppError(ErrorCode.NOT_FOUND))
 
 
+def too_many_requests(request: HttpRequest) -> HttpResponse:
+    """handler429"""
+    detail = "Too many tries from here in a short time."
+    return error_response(request, AppError(ErrorCode.TOO_MANY_REQUESTS, detail, retry_after=60))
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     """handler500"""
     detail = f"The error was written down under {request_id()}."

@@ -15,7 +15,7 @@ from joserfc.jwk import OKPKey
 from pydantic import BaseModel
 
 from training.protocol.claims import KeyVouch
-from training.protocol.envelope import sign
+from training.protocol.envelope import peek_key_id, sign
 from training.protocol.keys import key_generate, key_load, public_jwk
 from training.protocol.names import TYP_KEY
 from web.core.secretfiles import secret_file_keep, secret_file_write
@@ -62,6 +62,40 @@ def site_key_rotate() -> OKPKey:
     }
     secret_file_write(_path(), json.dumps(body))
     return new
+
+
+def site_key_distrust(kid: str, *, start_over: bool = False) -> OKPKey:
+    """Publish a leaked key no longer, drop every word that it gave for others; return the current.
+
+    With ``start_over`` the key may be the current one: a new key is made that nothing vouches
+    for, since whoever has the old one could vouch for keys of their own.
+
+    Raises:
+        ValueError: not a key of this site, or the current one without ``start_over``.
+    """
+    current, extra = _keys()
+    previous: list[dict[str, str]] = extra.get(_PREVIOUS, [])
+    is_current = current.thumbprint() == kid
+    if not is_current and kid not in {jwk["kid"] for jwk in previous}:
+        raise ValueError(f"{kid} is no key of this site.")
+    if is_current and not start_over:
+        raise ValueError(f"{kid} is the key that the site signs with now: rotate it first.")
+    kept = [_unvouched(jwk, kid) for jwk in previous if jwk["kid"] != kid]
+    key, vouch = current, extra.get(VOUCHED_BY, "")
+    if is_current:
+        key, vouch = key_generate(), ""
+    elif vouch and peek_key_id(vouch) == kid:
+        vouch = ""
+    body = key.as_dict(private=True) | {VOUCHED_BY: vouch, _PREVIOUS: kept}
+    secret_file_write(_path(), json.dumps(body))
+    return key
+
+
+def _unvouched(jwk: dict[str, str], kid: str) -> dict[str, str]:
+    """Return a retired key without the word of the key ``kid``, if it has that."""
+    if VOUCHED_BY in jwk and peek_key_id(jwk[VOUCHED_BY]) == kid:
+        return {name: value for name, value in jwk.items() if name != VOUCHED_BY}
+    return jwk
 
 
 def _path() -> Path:

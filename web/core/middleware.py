@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.auth import logout
 from django.http import HttpRequest, HttpResponse
+from django.utils.encoding import escape_uri_path
 
 from training.protocol.errors import ErrorCode
 from web.core.errors import AppError, outage_of
@@ -69,17 +70,20 @@ def security_headers_middleware(get_response: GetResponse) -> GetResponse:
 
 
 def banned_middleware(get_response: GetResponse) -> GetResponse:
-    """End the session of a banned account, and turn errors of services into answers."""
+    """End the session of a banned account, and turn errors of services into answers.
+
+    What a person was shown is for nobody else's cache.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         if getattr(request.user, "is_banned", False):
-            reason = getattr(request.user, "banned_reason", "")
+            text = getattr(request.user, "ban_text", "")
             logout(request)
-            return error_response(
-                request,
-                AppError(ErrorCode.BANNED, reason and f"This account is suspended: {reason}"),
-            )
-        return get_response(request)
+            return error_response(request, AppError(ErrorCode.BANNED, text))
+        response = get_response(request)
+        if request.user.is_authenticated:
+            response.headers.setdefault("Cache-Control", "private")
+        return response
 
     def process_exception(request: HttpRequest, error: Exception) -> HttpResponse | None:
         if isinstance(error, AppError):
@@ -87,7 +91,7 @@ def banned_middleware(get_response: GetResponse) -> GetResponse:
         outage = outage_of(error)
         if outage is None:
             return None
-        logger.error("%s %s failed: %s", request.method, request.path, error)
+        logger.error("%s %s failed: %s", request.method, escape_uri_path(request.path), error)
         return error_response(request, outage)
 
     middleware.process_exception = process_exception  # type: ignore[attr-defined]

@@ -27,3 +27,12 @@ class RequestIdFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         record.request_id = _current.get()
         return True
+
+
+class RefusalFilter(logging.Filter):
+    """Writes what strangers do wrong, such as asking for another host, without a traceback."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security"):
+            record.exc_info = record.exc_text = None
+        return True

@@ -34,7 +34,7 @@ def watch_admit(user: User | AnonymousUser, slug: str) -> int:
     try:
         return run_get_visible(user, slug).live_seq
     except AppError as error:
-        if error.code is not ErrorCode.RUN_NOT_FOUND:
+        if error.code not in (ErrorCode.RUN_NOT_FOUND, ErrorCode.BARRED):
             raise
         raise (NoAccessError if Run.objects.filter(slug=slug).exists() else NoRunError) from None
 

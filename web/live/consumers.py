@@ -53,6 +53,13 @@ async def run_consumer(scope: dict[str, Any], receive: Receive, send: Send) -> N
         await _close(send, ending)
 
 
+async def nowhere_consumer(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    """Close a socket at an address where no run can be (an ASGI application)."""
+    await receive()  # websocket.connect
+    await send({"type": "websocket.accept"})
+    await _close(send, Ending(CLOSE_UNKNOWN))
+
+
 async def _serve(scope: dict[str, Any], receive: Receive, send: Send) -> Ending | None:
     """Return how the server ends the connection, None when the client has gone."""
     slug, user, hub = scope["url_route"]["kwargs"]["slug"], scope["user"], hub_get()

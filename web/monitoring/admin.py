@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
-from web.monitoring.models import EpochRecord, Peer, RunEvent, RunSwarm
+from web.monitoring.models import EpochRecord, HarmUndo, Peer, RevocationList, RunEvent, RunSwarm
 
 
 @admin.register(Peer)
@@ -28,3 +28,14 @@ class EpochRecordAdmin(ReadOnlyAdmin):
 class RunEventAdmin(ReadOnlyAdmin):
     list_display = ("run", "seq", "at", "kind", "text")
     list_select_related = ("run",)
+
+
+@admin.register(RevocationList)
+class RevocationListAdmin(ReadOnlyAdmin):
+    list_display = ("run", "seq", "made_at", "seen_at")
+    exclude = ("jws",)
+
+
+@admin.register(HarmUndo)
+class HarmUndoAdmin(ReadOnlyAdmin):
+    list_display = ("run", "user", "from_epoch", "samples", "actor", "made_at")

@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from training.protocol.api import LivePeer, SnapshotResponse
 from training.protocol.envelope import CLOCK_LEEWAY
@@ -22,7 +23,13 @@ from web.monitoring.livestate import Figures, peers_merge
 from web.monitoring.models import MetricPoint, Peer, RunSwarm
 from web.monitoring.observed import Observed, peers_observe
 from web.monitoring.selectors import coordinator_device
+from web.monitoring.services.revocations import (
+    revocations_seen,
+    revocations_signed,
+    revocations_update,
+)
 from web.monitoring.services.settle import run_settle
+from web.monitoring.spread import peers_late
 from web.runs.lifecycle import RunAction
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import config_current
@@ -55,12 +62,16 @@ def snapshot_ingest(credential: Credential, run: Run, jws: str, now: datetime) -
         accepted = snapshot.seq > swarm.last_seq
         if accepted:
             _accept(row, swarm, snapshot, observed, config=config, now=now)
+        revoked = revocations_update(row, now)
+        if accepted:
+            revocations_seen(row, revoked, now, late=len(peers_late(row, swarm, revoked)))
         return SnapshotResponse(
             accepted=accepted,
             last_seq=swarm.last_seq,
             last_epoch=last_epoch(row, snapshot.lineage),
             state=RunState(row.state),
             config_version=config.version,
+            revocations=revocations_signed(revoked, now),
         )
 
 
@@ -96,7 +107,9 @@ def _accept(
     swarm.taken_at, swarm.received_at = snapshot.taken_at, now
     figures = _figures(snapshot, known, news)
     peers = peers_merge(peers_before, observed.peers, as_of=snapshot.taken_at)
-    _history_write(run, snapshot, figures, peers, observed=observed)
+    _history_write(
+        run, snapshot, figures, peers, observed=observed, coordinator_id=swarm.coordinator_id
+    )
     bootstrap_peers_mark(run, snapshot.lineage, snapshot.bootstrap_peers, now)
     events = [*epoch_lines(news.lines), *peer_lines(peers_before, peers)]
     live_write(run, swarm, now=now, figures=figures, peers=peers, events=events)
@@ -130,6 +143,7 @@ def _history_write(
     peers: dict[str, LivePeer],
     *,
     observed: Observed,
+    coordinator_id: int | None,
 ) -> None:
     trainers = [peer for peer in peers.values() if peer.role is Role.TRAINER]
     point = MetricPoint(
@@ -142,7 +156,18 @@ def _history_write(
         samples_total=figures.samples_total,
     )
     MetricPoint.objects.bulk_create([point], ignore_conflicts=True)
-    Peer.objects.filter(pk__in=observed.seen).update(seen_at=snapshot.taken_at)
+    is_seen = Q(pk__in=observed.seen) | Q(run=run, device_id=coordinator_id)
+    Peer.objects.filter(is_seen).update(seen_at=snapshot.taken_at)
+    _lists_write(observed)
+
+
+def _lists_write(observed: Observed) -> None:
+    """Keep which revocation list each peer applies; few of them change at a time."""
+    moved = [row for row in observed.claimed.values()
+             if observed.lists.get(row.pk, row.revocations_seq) != row.revocations_seq]  # fmt: skip
+    for row in moved:
+        row.revocations_seq = observed.lists[row.pk]
+    Peer.objects.bulk_update(moved, ["revocations_seq"], batch_size=500)
 
 
 def _finish_if_done(

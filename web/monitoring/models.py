@@ -27,6 +27,8 @@ class Peer(models.Model):
     """When a coordinator last saw it in the swarm."""
     commands = models.JSONField(default=list)
     """Waiting for the next heartbeat."""
+    revocations_seq = models.PositiveBigIntegerField(default=0)
+    """Number of the revocation list that it applies, as its signed metrics said last."""
 
     class Meta:
         constraints = (
@@ -55,6 +57,87 @@ class RunSwarm(models.Model):
 
     def __str__(self) -> str:
         return f"swarm of {self.run_id}"
+
+
+class RevocationList(models.Model):
+    """A run's list of peers that nobody in its swarm may deal with. Its content never changes."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="revocation_lists")
+    seq = models.PositiveBigIntegerField()
+    """0 is the empty list of a run in which nobody was ever revoked."""
+    peer_ids = models.JSONField(default=list)
+    """Sorted."""
+    made_at = models.DateTimeField()
+    seen_at = models.DateTimeField(null=True, blank=True)
+    """When every verified trainer of the swarm applied this list or a later one."""
+    jws = models.TextField(default="", blank=True)
+    """The newest signature; signing again changes the times in it, never the list."""
+    signed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ("run", "-seq")
+        constraints = (models.UniqueConstraint(fields=("run", "seq"), name="revocation_seq_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.run_id} revocations {self.seq}"
+
+
+class RetiredPeer(models.Model):
+    """A swarm identity that its device gave up. Passes for it may still be about."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="retired_peers")
+    device = models.ForeignKey("accounts.Device", on_delete=models.CASCADE, related_name="+")
+    peer_id = models.CharField(max_length=120)
+    retired_at = models.DateTimeField()
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("run", "peer_id"), name="retired_peer_id_once"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.peer_id[-8:]} gave up {self.run_id}"
+
+
+class HarmUndo(models.Model):
+    """What an organiser undid of one account's work in a run: who was shut out, what was taken
+    back, and to which saved state the run went. Made once, never changed."""
+
+    class Action(models.TextChoices):
+        BAR = "bar", "Bar from this run"
+        BAN = "ban", "Suspend the account on the whole site"
+        REVOKE = "revoke", "Revoke the device"
+        NONE = "none", "Shut nobody out"
+
+    public_id = models.CharField(max_length=12, unique=True, default=public_id_make)
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="harm_undos")
+    actor = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="+")
+    device = models.ForeignKey(
+        "accounts.Device", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    """Only this one of the account's devices, when given."""
+    from_epoch = models.PositiveIntegerField()
+    action = models.CharField(max_length=10, choices=Action.choices)
+    reason = models.CharField(max_length=300)
+    num_entries = models.PositiveIntegerField()
+    samples = models.PositiveBigIntegerField()
+    """Taken back."""
+    revocations_seq = models.PositiveBigIntegerField()
+    """Number of the revocation list that resulted."""
+    config = models.ForeignKey(
+        "runs.RunConfigVersion", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    """The version that began the new lineage; None: the model was left as it was."""
+    num_peers = models.PositiveIntegerField()
+    """Trainers that were there and had to reload."""
+    made_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.run_id}: {self.user_id} from epoch {self.from_epoch}"
 
 
 class EpochRecord(models.Model):

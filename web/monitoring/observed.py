@@ -18,6 +18,7 @@ from web.contributions.selectors import public_name
 from web.contributions.services import barred_reason
 from web.monitoring.models import Peer
 from web.runs.models import Run
+from web.runs.selectors import barred_user_ids
 
 SITE_NAME = "This site"
 """Whose the managed trainers are."""
@@ -38,6 +39,10 @@ class Observed:
     """Keys of the Peer rows that the snapshot shows with good signatures."""
     statements: list[Statement] = field(default_factory=list)
     """What trainers signed, also when it is out of date: it says what was."""
+    lists: dict[int, int] = field(default_factory=dict)
+    """Number of the revocation list that each of those applies."""
+    barred: set[int] = field(default_factory=set)
+    """Accounts that are barred from the run."""
 
     @property
     def members(self) -> dict[str, Member]:
@@ -46,12 +51,12 @@ class Observed:
 
 
 def peers_observe(run: Run, snapshot: SwarmSnapshot, now: datetime) -> Observed:
-    """Return the peers of a snapshot, in one query."""
+    """Return the peers of a snapshot, in two queries."""
     thumbprints = {peer.key_thumbprint for peer in snapshot.peers}
     for report in snapshot.finished_epochs:
         thumbprints |= {w.key_thumbprint for w in (*report.work, *report.discarded)}
     rows = Peer.objects.filter(run=run, key_thumbprint__in=thumbprints)
-    observed = Observed()
+    observed = Observed(barred=barred_user_ids(run))
     observed.claimed = {row.key_thumbprint: row for row in rows.select_related("device__user")}
     for seen in snapshot.peers:
         _observe(observed, run, snapshot, seen, now)
@@ -72,8 +77,10 @@ def _observe(
     if signed.body.role is Role.TRAINER:
         observed.statements.append(Statement(member_of(peer), signed.body))
     if signed.expires_at > now:
-        observed.peers[peer.public_id] = _verified(seen, peer, signed.body)
+        is_barred = bool(barred_reason(peer.device, observed.barred))
+        observed.peers[peer.public_id] = _verified(seen, peer, signed.body, is_barred=is_barred)
         observed.seen.append(peer.pk)
+        observed.lists[peer.pk] = signed.body.revocations_seq
 
 
 def member_of(peer: Peer) -> Member:
@@ -122,7 +129,9 @@ def _unverified(seen: PeerObservation) -> LivePeer:
     )
 
 
-def _verified(seen: PeerObservation, peer: Peer, metrics: PeerMetrics) -> LivePeer:
+def _verified(
+    seen: PeerObservation, peer: Peer, metrics: PeerMetrics, *, is_barred: bool
+) -> LivePeer:
     device, user = peer.device, peer.device.user
     hardware: Mapping[str, object] = peer.hardware
     return LivePeer(
@@ -131,7 +140,7 @@ def _verified(seen: PeerObservation, peer: Peer, metrics: PeerMetrics) -> LivePe
         role=Role(peer.role),
         managed=user.is_service,
         verified=True,
-        state=PeerState.BANNED if barred_reason(device) else metrics.state,
+        state=PeerState.BANNED if is_barred else metrics.state,
         reach=Reach.CLIENT if metrics.client_mode else seen.reach,
         hardware=str(hardware.get("device", "")),
         version=metrics.trainer_version or peer.trainer_version,

@@ -16,6 +16,7 @@ from web.core.errors import AppError
 from web.monitoring.live import live_now
 from web.monitoring.models import Peer, RunEvent, RunSwarm
 from web.monitoring.series import run_series
+from web.monitoring.spread import revocations_spread
 from web.monitoring.why import Link, why_chain
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import Viewer, checkpoint_latest, config_newest, runs_visible
@@ -24,7 +25,7 @@ __all__ = [
     "Link",
     "coordinator_device",
     "live_state",
-    "peers_revoked",
+    "revocations_spread",
     "run_events",
     "run_series",
     "runs_summaries",
@@ -118,12 +119,3 @@ def coordinator_device(credential: Credential, run: Run) -> Device:
     if not peers.exists():
         raise AppError(ErrorCode.NOT_JOINED)
     return credential.device
-
-
-def peers_revoked(run: Run) -> list[str]:
-    """Return the peer ids whose account is suspended or whose device was revoked."""
-    peers = Peer.objects.filter(run=run)
-    barred = peers.filter(device__user__banned_at__isnull=False) | peers.filter(
-        device__revoked_at__isnull=False
-    )
-    return sorted(barred.values_list("peer_id", flat=True))

@@ -14,7 +14,7 @@ from web.monitoring.evidence import COORDINATOR_SILENT_SECONDS, age
 from web.monitoring.models import Peer, RunSwarm
 from web.monitoring.versions import is_version_at_least
 from web.runs.models import Run, RunConfigVersion
-from web.runs.selectors import config_newest
+from web.runs.selectors import barred_user_ids, config_newest
 
 HEARTBEAT_FRESH = timedelta(minutes=2)
 SEEN_FRESH = timedelta(minutes=1)
@@ -66,7 +66,7 @@ def _links(case: _Case) -> Iterator[Link]:
 
 
 def _account(case: _Case) -> Link:
-    barred = barred_reason(case.device)
+    barred = barred_reason(case.device, barred_user_ids(case.run))
     if barred:
         remedy = "Write to the organisers, or link the machine anew with `beeyard join`."
         return Link("account", False, f"Nothing is counted: {barred}.", remedy)

@@ -7,7 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from web.accounts.selectors import device_visible
-from web.accounts.services import device_rename, device_revoke
+from web.accounts.services import device_key_replace, device_rename, device_revoke
 from web.pages.forms import DeviceNameForm
 from web.pages.mine import device_rows, member_of
 
@@ -42,4 +42,20 @@ def revoke(request: HttpRequest, public_id: str) -> HttpResponse:
         return render(request, "pages/device_revoke.html", {"device": device})
     device_revoke(member_of(request), device)
     messages.success(request, f"{device.name} has no access any more. Its samples stay counted.")
+    return redirect("pages:devices")
+
+
+@login_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def replace_key(request: HttpRequest, public_id: str) -> HttpResponse:
+    """Ask, then give up a machine's key; say how it gets a new one."""
+    device = device_visible(member_of(request), public_id)
+    if request.method != "POST":
+        return render(request, "pages/device_replace_key.html", {"device": device})
+    device_key_replace(member_of(request), device)
+    messages.success(
+        request,
+        f"The key of {device.name} is refused from now on. On the machine, run "
+        "`beeyard logout --new-key`, then `beeyard join` within a day.",
+    )
     return redirect("pages:devices")

@@ -19,6 +19,7 @@ urlpatterns = [
     path("devices/", devices.devices_page, name="devices"),
     path("devices/<str:public_id>/rename/", devices.rename, name="device_rename"),
     path("devices/<str:public_id>/revoke/", devices.revoke, name="device_revoke"),
+    path("devices/<str:public_id>/key/", devices.replace_key, name="device_replace_key"),
     path("account/", account.account_page, name="account"),
     path("account/profile/", account.profile_update, name="account_profile"),
     path("account/tokens/", account.token_create, name="token_create"),

@@ -8,14 +8,15 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.project.settings")
 http_application = get_asgi_application()  # before anything that needs models
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
-from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from channels.routing import ProtocolTypeRouter  # noqa: E402
 
 from web.live.origin import own_pages_only  # noqa: E402
-from web.live.routing import websocket_urlpatterns  # noqa: E402
+from web.live.routing import websocket_router  # noqa: E402
+from web.project.patience import BodyBound  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": http_application,
-        "websocket": own_pages_only(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "http": BodyBound(http_application),
+        "websocket": own_pages_only(AuthMiddlewareStack(websocket_router())),
     }
 )

@@ -76,6 +76,7 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.core.middleware.security_headers_middleware",
     "web.api.errors.problem_middleware",
+    "web.core.plaintext.plain_text_middleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -163,6 +164,7 @@ ACCOUNT_LOGIN_METHODS = {"email", "username"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = env_text("BEEYARD_EMAIL_VERIFICATION", "optional")
 ACCOUNT_LOGOUT_ON_GET = False
+ACCOUNT_FORMS = {"login": "web.accounts.forms.LoginForm"}
 ACCOUNT_ADAPTER = "web.accounts.adapter.AccountAdapter"
 ACCOUNT_USERNAME_MIN_LENGTH = 2
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "Beeyard: "
@@ -209,7 +211,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 10_000_000
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request": {"()": "web.core.requestid.RequestIdFilter"}},
+    "filters": {
+        "request": {"()": "web.core.requestid.RequestIdFilter"},
+        "refusal": {"()": "web.core.requestid.RefusalFilter"},
+    },
     "formatters": {
         "line": {"format": "%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s"}
     },
@@ -217,7 +222,7 @@ LOGGING = {
         "stderr": {
             "class": "logging.StreamHandler",
             "formatter": "line",
-            "filters": ["request"],
+            "filters": ["request", "refusal"],
         }
     },
     "root": {"handlers": ["stderr"], "level": env_text("BEEYARD_LOG_LEVEL", "INFO")},

@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
-from web.runs.models import Checkpoint, Run, RunConfigVersion, RunMember
+from web.runs.models import Checkpoint, Run, RunBar, RunConfigVersion, RunMember
 
 
 @admin.register(Run)
@@ -24,3 +24,8 @@ class CheckpointAdmin(ReadOnlyAdmin):
 @admin.register(RunMember)
 class RunMemberAdmin(ReadOnlyAdmin):
     list_display = ("run", "user", "part", "joined_at")
+
+
+@admin.register(RunBar)
+class RunBarAdmin(ReadOnlyAdmin):
+    list_display = ("run", "user", "reason", "barred_by", "barred_at")

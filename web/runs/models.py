@@ -61,6 +61,34 @@ class RunMember(models.Model):
         return f"{self.user_id} {self.part} {self.run_id}"
 
 
+class RunBar(models.Model):
+    """A person whom an organiser has shut out of one run. What they gave to it stays counted."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="bars")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="run_bars"
+    )
+    reason = models.CharField(max_length=300)
+    barred_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    barred_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("-barred_at",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "user"), name="one_bar_per_run_and_user"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user_id} barred from {self.run_id}"
+
+    @property
+    def text(self) -> str:
+        """The bar in words for the person."""
+        return f"You are barred from this run: {self.reason}"
+
+
 class RunConfigVersion(models.Model):
     """An immutable config, kept as the bytes that were signed. Re-signing adds no version."""
 

@@ -10,7 +10,7 @@ from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
 from web.accounts.models import User
 from web.core.errors import AppError
-from web.runs.models import Checkpoint, Run, RunConfigVersion, RunMember
+from web.runs.models import Checkpoint, Run, RunBar, RunConfigVersion, RunMember
 
 Viewer = User | AnonymousUser | None
 FRESH = timedelta(minutes=2)
@@ -26,19 +26,39 @@ def runs_visible(viewer: Viewer) -> QuerySet[Run]:
     if viewer.is_superuser or viewer.is_service:
         return runs
     open_to_all = Q(is_public=True) & ~Q(state=RunState.DRAFT)
-    return runs.filter(open_to_all | _own(viewer)).distinct()
+    barred = Q(is_public=False, pk__in=RunBar.objects.filter(user=viewer).values("run"))
+    return runs.filter(open_to_all | _own(viewer)).exclude(barred).distinct()
 
 
 def run_get_visible(viewer: Viewer, slug: str) -> Run:
     """Return a run that the viewer may see.
 
     Raises:
-        AppError: RUN_NOT_FOUND, also for a private run of others.
+        AppError: RUN_NOT_FOUND, also for a private run of others; BARRED (from a private run).
     """
     run = Run.objects.select_related("organiser").filter(slug=slug).first()
     if run is None or not (run.is_public or _is_inside(viewer, run)):
         raise AppError(ErrorCode.RUN_NOT_FOUND)
+    if not run.is_public and isinstance(viewer, User):
+        bar_refuse(run, viewer)
     return run
+
+
+def bar_of(run: Run, user: User) -> RunBar | None:
+    """Return the bar that keeps a person out of the run; None when there is none."""
+    return RunBar.objects.filter(run=run, user=user).first()
+
+
+def bar_refuse(run: Run, user: User) -> None:
+    """Raise BARRED, with the reason, when the person is barred from the run."""
+    bar = bar_of(run, user)
+    if bar is not None:
+        raise AppError(ErrorCode.BARRED, bar.text)
+
+
+def barred_user_ids(run: Run) -> set[int]:
+    """Return the accounts that are barred from the run."""
+    return set(RunBar.objects.filter(run=run).values_list("user_id", flat=True))
 
 
 def run_is_organised_by(viewer: Viewer, run: Run) -> bool:
@@ -99,6 +119,40 @@ def checkpoint_latest(run: Run, lineage: int | None = None) -> Checkpoint | None
     if lineage is not None:
         checkpoints = checkpoints.filter(lineage=lineage)
     return checkpoints.first()
+
+
+def lineage_path(run: Run) -> list[tuple[int, int | None]]:
+    """Return where the run's model comes from, the newest first: (lineage, its last epoch).
+
+    A lineage that another one began from counts up to the epoch where that one branched off;
+    None stands for the present one, which has no end.
+    """
+    starts: dict[int, dict[str, int] | None] = {}
+    for version in run.configs.order_by("version"):
+        starts[version.lineage] = version.body.get("start")
+    if not starts:
+        return []
+    lineage = max(starts)
+    end: int | None = None
+    path = [(lineage, end)]
+    while start := starts.get(lineage):
+        lineage = start["lineage"]
+        end = start["epoch"] if end is None else min(end, start["epoch"])
+        path.append((lineage, end))
+    return path
+
+
+def checkpoint_before(run: Run, epoch: int) -> Checkpoint | None:
+    """Return the newest kept state that holds nothing of ``epoch`` or later; None: there is none.
+
+    The state saved as epoch N is the one in which epoch N began.
+    """
+    for lineage, end in lineage_path(run):
+        last = epoch if end is None else min(epoch, end)
+        found = run.checkpoints.filter(lineage=lineage, epoch__lte=last).order_by("-epoch").first()
+        if found is not None:
+            return found
+    return None
 
 
 def _own(viewer: User) -> Q:

@@ -2,5 +2,7 @@
 
 from django.dispatch import Signal
 
+run_bars_changed = Signal()
+"""Sent with ``run`` (its row is locked) when somebody was barred from it or let in again."""
 run_changed = Signal()
 """Sent with ``run``, ``kind`` (dotted, past tense), ``text`` (a line for the events feed)."""

@@ -14,9 +14,15 @@ from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.monitoring.models import Peer
 from web.monitoring.services.joins import pass_make
+from web.monitoring.services.revocations import revocations_current, revocations_signed
 from web.monitoring.versions import is_version_at_least
 from web.runs.models import Run, RunConfigVersion
-from web.runs.selectors import bootstrap_addresses, config_current, run_is_organised_by
+from web.runs.selectors import (
+    bar_refuse,
+    bootstrap_addresses,
+    config_current,
+    run_is_organised_by,
+)
 
 RESUME_FOR = timedelta(minutes=10)
 """After a run was opened again, heartbeats say so for this long: an answer may get lost."""
@@ -29,13 +35,15 @@ def peer_heartbeat(
     """Note the trainer's report and answer with a fresh pass and what it should do.
 
     Raises:
-        AppError: BANNED, NOT_JOINED, RUN_OVER (archived) or CONFIG_MISSING.
+        AppError: BANNED, BARRED, NOT_JOINED, RUN_OVER (archived) or CONFIG_MISSING.
     """
     if credential.user.is_banned:
-        raise AppError(ErrorCode.BANNED)
+        raise AppError(ErrorCode.BANNED, credential.user.ban_text)
+    bar_refuse(run, credential.user)
     if run.state == RunState.ARCHIVED:
         raise AppError(ErrorCode.RUN_OVER)
     config = config_current(run)
+    revocations = revocations_signed(revocations_current(run), now)
     peer = _peer_lock(credential, run)
     peer.heartbeat_at, peer.heartbeat = now, request.model_dump(mode="json")
     peer.trainer_version = request.trainer_version or peer.trainer_version
@@ -48,6 +56,7 @@ def peer_heartbeat(
         commands=commands,
         config_version=config.version,
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),
+        revocations=revocations,
     )
 
 

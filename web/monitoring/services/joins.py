@@ -24,12 +24,18 @@ from web.accounts.models import Device
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.keys import site_sign
-from web.monitoring.models import Peer, RunSwarm
+from web.monitoring.models import Peer, RetiredPeer, RunSwarm
 from web.monitoring.services.challenges import challenge_check
+from web.monitoring.services.revocations import (
+    peer_id_retire,
+    revocations_update,
+    runs_lock_of,
+)
 from web.monitoring.versions import is_version_at_least
 from web.runs.lifecycle import COORDINATED, JOINABLE, OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
 from web.runs.selectors import (
+    bar_refuse,
     bootstrap_addresses,
     checkpoint_latest,
     config_current,
@@ -49,12 +55,13 @@ def peer_join(
     to this one (the machine was set up anew).
 
     Raises:
-        AppError: BANNED, FORBIDDEN, RUN_NOT_OPEN, RUN_OVER, CONFIG_MISSING, TRAINER_TOO_OLD,
-            BODY_INVALID, BAD_SIGNATURE, CHALLENGE_INVALID, CHALLENGE_EXPIRED, PEER_ID_TAKEN,
-            DEVICE_KEY_MISMATCH or DEVICE_REVOKED.
+        AppError: BANNED, BARRED, FORBIDDEN, RUN_NOT_OPEN, RUN_OVER, CONFIG_MISSING,
+            TRAINER_TOO_OLD, BODY_INVALID, BAD_SIGNATURE, CHALLENGE_INVALID, CHALLENGE_EXPIRED,
+            PEER_ID_TAKEN, DEVICE_KEY_MISMATCH or DEVICE_REVOKED.
     """
     if credential.user.is_banned:
-        raise AppError(ErrorCode.BANNED)
+        raise AppError(ErrorCode.BANNED, credential.user.ban_text)
+    bar_refuse(run, credential.user)
     _role_require(credential, run, request.role)
     _open_require(run, request.role)
     config = config_current(run)
@@ -62,7 +69,7 @@ def peer_join(
     proof = _proof_open(run, request, now)
     challenge_check(run, credential.user, proof.challenge, now)
     with transaction.atomic():
-        Run.objects.select_for_update().get(pk=run.pk)
+        runs_lock_of(credential.user, run)  # a device that comes back leaves several lists
         device = device_bind(
             credential.user,
             jwk=proof.jwk,
@@ -76,7 +83,10 @@ def peer_join(
         peer = _peer_bind(run, device, request, thumbprint, lineage=lineage, now=now)
         if request.role is Role.COORDINATOR:
             _coordinator_set(run, device)
+        revocations_update(run, now)
     checkpoint = checkpoint_latest(run, config.lineage)
+    start = config.body.get("start")
+    begins_at = int(start["epoch"]) if start else 0
     return JoinResponse(
         device_id=device.public_id,
         device_name=device.name,
@@ -84,7 +94,7 @@ def peer_join(
         config=config.jws,
         peer_pass=pass_make(peer),
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),
-        min_epoch=checkpoint.epoch if checkpoint else 0,
+        min_epoch=checkpoint.epoch if checkpoint else begins_at,
     )
 
 
@@ -197,9 +207,13 @@ def _peer_bind(
     here = next((holder for holder in holders if holder.run_id == run.pk), None)
     before = Peer.objects.filter(run=run, device=device).first()
     if here is not None and before is not None and here.pk != before.pk:
+        peer_id_retire(run, device, before.peer_id, now)
         before.delete()  # the device takes over the identity that the other one had
     peer = here or before or Peer(run=run, joined_at=now)
     is_new = peer.pk is None
+    if not is_new and peer.peer_id != request.peer_id:
+        peer_id_retire(run, device, peer.peer_id, now)
+    RetiredPeer.objects.filter(run=run, peer_id=request.peer_id).delete()  # in use again
     if not is_new and peer.device_id != device.pk:
         audit_record(device.user, "peer.moved", run.slug, {"to": device.public_id})
     peer.device = device

@@ -20,6 +20,7 @@ def _web() -> Program:
     command = [
         *(sys.executable, "-m", "uvicorn", "web.project.asgi:application"),
         *("--host", settings.BIND, "--port", str(settings.PORT)),
+        *("--http", "web.project.patience:PatientProtocol"),
         # Compressing 1 kB patches for each socket costs more than it saves.
         *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
         *("--ws-max-size", "65536"),

@@ -91,10 +91,10 @@ def _come_up(terminal: Terminal) -> None:
         raise RuntimeError(f"the site does not answer; see {settings.LOGS_DIR}/web.log")
     organiser = organiser_ensure()
     terminal.tell(f"The site is at {settings.PUBLIC_URL}")
-    terminal.tell(
-        f"Organiser: {organiser['username']}  password: {organiser['password']}  "
-        f"(kept in {settings.DATA_DIR}/organiser.json)"
-    )
+    kept = f"{settings.DATA_DIR}/organiser.json"
+    # A person at a terminal wants to read it; a pipe may end in a log, where it must not be.
+    shown = f"{organiser['password']}  (kept in {kept})" if sys.stdout.isatty() else f"see {kept}"
+    terminal.tell(f"Organiser: {organiser['username']}  password: {shown}")
     if settings.BIND in ("", "0.0.0.0", "::") and not env_text("BEEYARD_PUBLIC_URL"):  # noqa: S104
         terminal.tell("For other machines, set BEEYARD_PUBLIC_URL to the address they use.")
 

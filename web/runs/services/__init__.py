@@ -1,6 +1,13 @@
 """Writes of runs."""
 
-from web.runs.services.configs import config_check, configs_resign, run_config_publish
+from web.runs.services.bars import run_bar_add, run_bar_is_allowed, run_bar_lift
+from web.runs.services.configs import (
+    config_check,
+    configs_resign,
+    configs_resign_from,
+    run_config_publish,
+    run_rewind,
+)
 from web.runs.services.files import artifact_path, artifact_store, checkpoint_register
 from web.runs.services.runs import (
     bootstrap_peers_mark,
@@ -17,9 +24,14 @@ __all__ = [
     "checkpoint_register",
     "config_check",
     "configs_resign",
+    "configs_resign_from",
+    "run_bar_add",
+    "run_bar_is_allowed",
+    "run_bar_lift",
     "run_complete",
     "run_config_publish",
     "run_create",
     "run_member_add",
+    "run_rewind",
     "run_transition",
 ]

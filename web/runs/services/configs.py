@@ -11,7 +11,8 @@ from django.db.models import F, Max
 from django.utils import timezone
 from pydantic import ValidationError
 
-from training.protocol.config import RunConfig
+from training.protocol.config import RunConfig, StartPoint
+from training.protocol.envelope import peek_key_id
 from training.protocol.errors import ErrorCode
 from training.protocol.names import TYP_CONFIG
 from training.protocol.states import RunState
@@ -20,11 +21,13 @@ from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.keys import site_sign
 from web.runs.config_diff import config_diff, is_compatible
-from web.runs.models import Artifact, Run, RunConfigVersion
+from web.runs.lifecycle import OVER
+from web.runs.models import Artifact, Checkpoint, Run, RunConfigVersion
+from web.runs.selectors import config_current, lineage_path
 from web.runs.services.runs import organiser_require
 from web.runs.signals import run_changed
 
-_OURS = frozenset({"run", "version", "lineage", "previous_sha256", "protocol_version"})
+_OURS = frozenset({"run", "version", "lineage", "start", "previous_sha256", "protocol_version"})
 """Set by the site, whatever a draft says."""
 _MAX_PROBLEMS = 5
 
@@ -43,6 +46,7 @@ def config_check(
         body |= {
             "version": previous.version + 1,
             "lineage": previous.lineage,
+            "start": previous.body.get("start"),
             "previous_sha256": previous.sha256,
         }
     try:
@@ -51,7 +55,7 @@ def config_check(
         raise AppError(ErrorCode.BODY_INVALID, _problems(error)) from error
     _artifacts_require(config)
     if previous is not None and not is_compatible(previous.body, config.model_dump(mode="json")):
-        config = config.model_copy(update={"lineage": previous.lineage + 1})
+        config = config.model_copy(update={"lineage": previous.lineage + 1, "start": None})
     return config
 
 
@@ -70,6 +74,57 @@ def run_config_publish(actor: User, run: Run, draft: Mapping[str, Any]) -> RunCo
         raise AppError(ErrorCode.RUN_OVER)
     previous = row.configs.order_by("-version").first()
     config = config_check(row, draft, previous=previous)
+    version = _store(actor, row, config, previous)
+    text = f"{actor.get_username()} published config version {version.version}"
+    run_changed.send(Run, run=run, kind="config.published", text=text)
+    return version
+
+
+@transaction.atomic
+def run_rewind(actor: User, run: Run, checkpoint: Checkpoint) -> RunConfigVersion:
+    """Begin a new lineage from a saved state: the coordinator restores it and every peer reloads.
+
+    The config is otherwise as it was. Later states of the old lineages are no longer offered;
+    their files stay where the coordinator keeps them.
+
+    Raises:
+        AppError: FORBIDDEN, RUN_OVER, CONFIG_MISSING, or BODY_INVALID (a state of another model).
+    """
+    organiser_require(actor, run)
+    row = Run.objects.select_for_update().get(pk=run.pk)
+    if row.state in OVER:
+        raise AppError(ErrorCode.RUN_OVER)
+    previous = config_current(row)
+    saved_by = row.configs.filter(version=checkpoint.config_version).first()
+    if saved_by is None or not is_compatible(saved_by.body, previous.body):
+        raise AppError(ErrorCode.BODY_INVALID, "checkpoint: it holds the state of another model.")
+    start = StartPoint(
+        lineage=checkpoint.lineage,
+        epoch=checkpoint.epoch,
+        manifest_sha256=hashlib.sha256(checkpoint.manifest.encode()).hexdigest(),
+    )
+    changes = {
+        "version": previous.version + 1,
+        "lineage": previous.lineage + 1,
+        "start": start,
+        "previous_sha256": previous.sha256,
+    }
+    config = RunConfig.model_validate(previous.body).model_copy(update=changes)
+    lineages = [lineage for lineage, _ in lineage_path(row)]
+    version = _store(actor, row, config, previous)
+    row.checkpoints.filter(lineage__in=lineages, epoch__gt=start.epoch).delete()
+    audit_record(
+        actor, "run.rolled.back", row.slug, {"epoch": start.epoch, "lineage": version.lineage}
+    )
+    text = f"{actor.get_username()} rolled the run back to epoch {start.epoch}"
+    run_changed.send(Run, run=run, kind="run.rolled_back", text=text)
+    return version
+
+
+def _store(
+    actor: User, row: Run, config: RunConfig, previous: RunConfigVersion | None
+) -> RunConfigVersion:
+    """Sign and keep a version, with its audit row."""
     jws, expires_at = _sign(config, timezone.now())
     body = config.model_dump(mode="json")
     version = RunConfigVersion.objects.create(
@@ -86,11 +141,9 @@ def run_config_publish(actor: User, run: Run, draft: Mapping[str, Any]) -> RunCo
     audit_record(
         actor,
         "run.config.published",
-        run.slug,
+        row.slug,
         {"version": version.version, "lineage": version.lineage, "changed": paths},
     )
-    text = f"{actor.get_username()} published config version {version.version}"
-    run_changed.send(Run, run=run, kind="config.published", text=text)
     return version
 
 
@@ -109,6 +162,22 @@ def configs_resign(now: datetime) -> int:
         version.jws, version.expires_at = _sign(RunConfig.model_validate(version.body), now)
         version.save(update_fields=("jws", "expires_at"))
         audit_record(None, "run.config.resigned", version.run.slug, {"version": version.version})
+    return len(versions)
+
+
+@transaction.atomic
+def configs_resign_from(kid: str, now: datetime) -> int:
+    """Sign all versions again that carry the signature of the key ``kid``; return how many."""
+    versions = [
+        version
+        for version in RunConfigVersion.objects.select_related("run").order_by("pk")
+        if peek_key_id(version.jws) == kid
+    ]
+    for version in versions:
+        version.jws, version.expires_at = _sign(RunConfig.model_validate(version.body), now)
+        version.save(update_fields=("jws", "expires_at"))
+        data = {"version": version.version, "away_from": kid}
+        audit_record(None, "run.config.resigned", version.run.slug, data)
     return len(versions)
 
 

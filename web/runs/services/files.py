@@ -87,6 +87,11 @@ def checkpoint_register(
             ErrorCode.BODY_INVALID,
             f"lineage: the run is at lineage {config.lineage}, config version {config.version}.",
         )
+    start = config.body.get("start")
+    if start and manifest.lineage < config.lineage and manifest.epoch > start["epoch"]:
+        raise AppError(
+            ErrorCode.BODY_INVALID, f"epoch: the run was rolled back to epoch {start['epoch']}."
+        )
     checkpoint, is_new = Checkpoint.objects.update_or_create(
         run=run,
         lineage=manifest.lineage,

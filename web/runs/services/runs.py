@@ -16,7 +16,7 @@ from web.core.errors import AppError
 from web.core.events import access_changed_publish
 from web.runs.lifecycle import OVER, IllegalMove, RunAction, state_after, state_sentence
 from web.runs.models import BootstrapPeer, Run, RunMember
-from web.runs.selectors import run_is_organised_by
+from web.runs.selectors import bar_refuse, run_is_organised_by
 from web.runs.signals import run_changed
 
 ADDRESS_KEPT = timedelta(days=7)
@@ -68,10 +68,15 @@ def run_create(
 
 @transaction.atomic
 def run_member_add(actor: User, run: Run, user: User, part: str) -> RunMember:
-    """Give an account a part in the run (see a private one, or organise it)."""
+    """Give an account a part in the run (see a private one, or organise it).
+
+    Raises:
+        AppError: FORBIDDEN, BODY_INVALID, or BARRED (let the person in again first).
+    """
     organiser_require(actor, run)
     if part not in RunMember.Part.values:
         raise AppError(ErrorCode.BODY_INVALID, f"part: one of {', '.join(RunMember.Part.values)}.")
+    bar_refuse(run, user)
     member, _ = RunMember.objects.update_or_create(run=run, user=user, defaults={"part": part})
     audit_record(actor, "run.member.added", run.slug, {"user": user.username, "part": part})
     transaction.on_commit(access_changed_publish)

@@ -1,0 +1,111 @@
+"""Taking credit back in bulk."""
+
+import pytest
+from django.utils import timezone
+
+from tests.factories import device_make, user_make
+from tests.factories_runs import run_make
+from training.protocol.errors import ErrorCode
+from web.accounts.models import Device, User
+from web.contributions.models import ContributionTotal, LedgerEntry
+from web.contributions.reversal import entries_reverse, entries_reversible, reversal_sums
+from web.contributions.selectors import leaderboard, receipts
+from web.contributions.services import Work, entry_compensate, epoch_credit, totals_rebuild
+from web.core.errors import AppError
+from web.core.models import AuditEntry
+from web.runs.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def run(alice: User) -> Run:
+    return run_make(alice)
+
+
+@pytest.fixture
+def devices(run: Run, bob: User, charlie: User) -> list[Device]:
+    """bob's laptop and desk and charlie's machine, ten epochs each."""
+    made = [device_make(bob, "laptop")[0], device_make(bob, "desk")[0], device_make(charlie)[0]]
+    for epoch in range(10):
+        work = [Work(device, 10 * (n + 1)) for n, device in enumerate(made)]
+        epoch_credit(
+            run, lineage=1, epoch=epoch, finished_at=timezone.now(), seconds=36.0, work=work
+        )
+    return made
+
+
+def totals() -> dict[str, tuple[int, float]]:
+    rows = ContributionTotal.objects.select_related("user")
+    return {row.user.username: (row.samples, round(row.seconds, 3)) for row in rows}
+
+
+def test_everything_from_an_epoch_on_is_taken_back_and_nothing_is_erased(
+    run: Run, devices: list[Device], alice: User, bob: User
+) -> None:
+    entries = entries_reversible(run, [1], bob, from_epoch=6)
+    assert reversal_sums(entries) == {"num": 8, "total": 120, "first": 6, "last": 9}
+    before = list(LedgerEntry.objects.order_by("pk").values())
+    made = entries_reverse(alice, run, entries, "poisoned gradients")
+    assert len(made) == 8
+    assert list(LedgerEntry.objects.order_by("pk").values())[: len(before)] == before
+    assert totals() == {"bob": (180, 12 * 36.0), "charlie": (300, 360.0)}
+    board = {row.user: row for row in leaderboard(run).rows}
+    assert (board["bob"].samples, board["bob"].rank) == (180, 2)
+    assert {row.user: row.samples for row in leaderboard(run, "24h").rows} == {
+        "charlie": 300, "bob": 180,
+    }  # fmt: skip
+    assert [row.corrected for row in receipts(devices[0], run)][:4] == [-10] * 4  # type: ignore[attr-defined]
+    entry = AuditEntry.objects.get(code="ledger.reversed")
+    assert entry.data == {"entries": 8, "samples": -120, "reason": "poisoned gradients"}
+    kept = totals()
+    totals_rebuild(run)
+    assert totals() == kept
+
+
+def test_doing_it_again_changes_nothing(
+    run: Run, devices: list[Device], alice: User, bob: User
+) -> None:
+    for expected in (20, 0):
+        entries = entries_reversible(run, [1], bob, from_epoch=0)
+        assert len(entries_reverse(alice, run, entries, "x")) == expected
+    assert totals()["bob"] == (0, 0.0)
+
+
+def test_one_device_can_be_meant_alone_and_earlier_corrections_count(
+    run: Run, devices: list[Device], alice: User, bob: User
+) -> None:
+    first = LedgerEntry.objects.filter(device=devices[0]).order_by("epoch").first()
+    assert first is not None
+    entry_compensate(alice, first, -4, "counted twice")
+    entries = entries_reversible(run, [1], bob, from_epoch=0, device=devices[0])
+    assert reversal_sums(entries)["total"] == 96
+    entries_reverse(alice, run, entries, "x")
+    assert totals()["bob"] == (200, 360.0)
+
+
+def test_other_lineages_and_rejected_entries_are_left_alone(
+    run: Run, devices: list[Device], bob: User
+) -> None:
+    assert not entries_reversible(run, [2], bob, from_epoch=0).exists()
+    bob.banned_at = timezone.now()
+    bob.save()
+    devices[0].user = bob
+    epoch_credit(
+        run, lineage=1, epoch=99, finished_at=timezone.now(), seconds=1.0,
+        work=[Work(devices[0], 5)],
+    )  # fmt: skip
+    assert not entries_reversible(run, [1], bob, from_epoch=99).exists()
+
+
+def test_who_may_and_why(run: Run, devices: list[Device], alice: User, bob: User) -> None:
+    entries = entries_reversible(run, [1], bob, from_epoch=0)
+    for actor, reason, code in (
+        (bob, "x", ErrorCode.FORBIDDEN),
+        (user_make("dave", is_staff=True), "x", ErrorCode.FORBIDDEN),
+        (alice, " ", ErrorCode.BODY_INVALID),
+    ):
+        with pytest.raises(AppError) as error:
+            entries_reverse(actor, run, entries, reason)
+        assert error.value.code == code
+    assert not LedgerEntry.objects.exclude(corrects=None).exists()

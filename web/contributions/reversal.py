@@ -1,0 +1,96 @@
+"""Taking back what a device or an account was credited: corrections in bulk, nothing is erased."""
+
+from collections.abc import Sequence
+
+from django.db import transaction
+from django.db.models import Count, F, Max, Min, QuerySet, Sum, Value
+from django.db.models.functions import Coalesce
+
+from training.protocol.errors import ErrorCode
+from training.protocol.states import CreditState
+from web.accounts.models import Device, User
+from web.contributions.accounting import totals_of
+from web.contributions.models import LedgerEntry
+from web.contributions.services import entry_of, totals_grow
+from web.core.audit import audit_record
+from web.core.errors import AppError
+from web.runs.models import Run
+from web.runs.selectors import run_is_organised_by
+
+_CHUNK = 5000
+
+
+def entries_reversible(
+    run: Run, lineages: Sequence[int], user: User, *, from_epoch: int, device: Device | None = None
+) -> QuerySet[LedgerEntry]:
+    """Return the entries that still count, each with ``counted`` samples and ``spent`` seconds."""
+    entries = LedgerEntry.objects.filter(
+        run=run,
+        lineage__in=lineages,
+        user=user,
+        epoch__gte=from_epoch,
+        corrects=None,
+        state=CreditState.CONFIRMED,
+    )
+    if device is not None:
+        entries = entries.filter(device=device)
+    counted = F("samples") + Coalesce(Sum("corrections__samples"), Value(0))
+    spent = F("seconds") + Coalesce(Sum("corrections__seconds"), Value(0.0))
+    return entries.annotate(counted=counted, spent=spent).filter(counted__gt=0).order_by("pk")
+
+
+def reversal_sums(entries: QuerySet[LedgerEntry]) -> dict[str, int | None]:
+    """Return ``num``, ``samples``, ``first`` and ``last`` epoch of entries to be reversed."""
+    return entries.aggregate(
+        num=Count("pk"),
+        total=Coalesce(Sum("counted"), Value(0)),
+        first=Min("epoch"),
+        last=Max("epoch"),
+    )
+
+
+@transaction.atomic
+def entries_reverse(
+    actor: User, run: Run, entries: QuerySet[LedgerEntry], reason: str
+) -> list[LedgerEntry]:
+    """Add a correction to each of ``entries_reversible`` that takes back all it counts.
+
+    Totals follow in the same transaction. Doing it again finds nothing that still counts.
+
+    Raises:
+        AppError: FORBIDDEN, or BODY_INVALID (no reason).
+    """
+    if not run_is_organised_by(actor, run):
+        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may correct it.")
+    if not reason.strip():
+        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    Run.objects.select_for_update().get(pk=run.pk)
+    corrections = [
+        LedgerEntry(
+            run_id=entry.run_id,
+            lineage=entry.lineage,
+            epoch=entry.epoch,
+            device_id=entry.device_id,
+            user_id=entry.user_id,
+            samples=-entry.counted,  # type: ignore[attr-defined]
+            seconds=-entry.spent,  # type: ignore[attr-defined]
+            state=CreditState.CONFIRMED,
+            reason=reason.strip()[:200],
+            finished_at=entry.finished_at,
+            corrects=entry,
+        )
+        for entry in entries
+    ]
+    LedgerEntry.objects.bulk_create(corrections, batch_size=_CHUNK)
+    totals_grow(totals_of(map(entry_of, corrections)))
+    audit_record(
+        actor,
+        "ledger.reversed",
+        run.slug,
+        {
+            "entries": len(corrections),
+            "samples": sum(entry.samples for entry in corrections),
+            "reason": reason[:300],
+        },
+    )
+    return corrections
