@@ -56,7 +56,7 @@ def test_the_largest_report_fits_into_a_record() -> None:
     ]
     report = PeerMetrics(
         run="a" * 60, lineage=10**6, peer_id=PEER, config_version=10**6, epoch=10**9,
-        samples_accumulated=10**12, samples_total=10**12, samples_per_second=1e18 / 3,
+        samples_accumulated=10**12, samples_total=10**12, samples_per_second=1e12 / 3,
         recent=tuple(EpochSamples(epoch=10**9 + i, samples=10**9) for i in range(32)),
         rounds=rounds_that_fit(rounds), trainer_version="v" * 40, taken_at=NOW,
     )  # fmt: skip

@@ -97,6 +97,7 @@ def test_recent_epochs_name_what_entered_their_average(tmp_path: Path) -> None:
     it.epoch_finished(finished(9, 80))
     assert it.metrics().recent == (
         EpochSamples(epoch=7, samples=120),
+        EpochSamples(epoch=8, samples=0),
         EpochSamples(epoch=9, samples=80),
     )
 

@@ -63,9 +63,8 @@ class Book:
         self.samples_total += samples
 
     def epoch_finished(self, finished: FinishedEpoch) -> None:
-        if finished.samples:
-            samples = EpochSamples(epoch=finished.epoch, samples=finished.samples)
-            self._recent.append(samples)
+        # Also 0: a round that failed for us is told apart from one that a process before us was in.
+        self._recent.append(EpochSamples(epoch=finished.epoch, samples=finished.samples))
         if finished.group_size:
             own, size = self._session.key.peer_id, finished.group_size
             seen = round_seen(finished.epoch, finished.weights, own=own, group_size=size)

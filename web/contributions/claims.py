@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pydantic import BaseModel, Field
 
 from training.protocol.metrics import EpochReport, PeerMetrics, RoundSeen
-from web.contributions.judging import Proof
+from web.contributions.proofs import Proof
 
 HEARD_WITHIN = timedelta(minutes=3)
 """A heartbeat that is older than this at an epoch's end does not speak for it."""
@@ -21,6 +21,7 @@ class Claim(BaseModel):
     device: int
     user: int
     recorded: int | None = None
+    reported: int | None = None
     discarded: int = 0
     stated: int | None = None
     covered: bool = False
@@ -34,13 +35,14 @@ class Claim(BaseModel):
     ground: str = ""
     witnesses: int = 0
 
-    def proof(self, peer_id: str, *, barred: str, held: str) -> Proof:
+    def proof(self, peer_id: str, *, barred: str, held: str, is_trusted: bool) -> Proof:
         """Return the claim as the rule takes it."""
         return Proof(
             device_id=self.device,
             user_id=self.user,
             peer_id=peer_id,
             recorded=self.recorded,
+            reported=self.reported,
             discarded=self.discarded,
             stated=self.stated,
             is_covered=self.covered,
@@ -50,6 +52,7 @@ class Claim(BaseModel):
             is_heard=self.heard,
             barred=barred,
             held=held,
+            is_trusted=is_trusted,
         )
 
 
@@ -95,7 +98,8 @@ def claims_of_report(report: EpochReport, members: Mapping[str, Member]) -> Clai
     for item in report.work:
         if item.key_thumbprint in members:
             claim = _claim(claims, members[item.key_thumbprint])
-            claim.recorded = item.samples if item.recorded is None else item.recorded
+            claim.recorded, claim.reported = item.recorded, item.samples
+            claim.heard |= _is_heard(members[item.key_thumbprint], report.finished_at)
     for item in report.discarded:
         if item.key_thumbprint in members:
             _claim(claims, members[item.key_thumbprint]).discarded = item.samples
@@ -125,9 +129,13 @@ def claims_add(claims: Claims, statement: Statement, epoch: int, finished_at: da
     seen = statement.round_of(epoch)
     if seen is not None and claim.size is None:
         claim.size, claim.weights = seen.group_size, dict(seen.weights)
-    heartbeat_at = member.heartbeat_at
-    claim.heard |= heartbeat_at is not None and heartbeat_at >= finished_at - HEARD_WITHIN
+    claim.heard |= _is_heard(member, finished_at)
     return claim != before
+
+
+def _is_heard(member: Member, finished_at: datetime) -> bool:
+    at = member.heartbeat_at
+    return at is not None and at >= finished_at - HEARD_WITHIN
 
 
 def _claim(claims: Claims, member: Member) -> Claim:

@@ -15,6 +15,9 @@ class Ground(StrEnum):
     NOT_IN_GROUP = "not_in_group"
     WITHOUT_WEIGHT = "without_weight"
     ABOVE_WEIGHT = "above_weight"
+    ONE_WORD = "one_word"
+    """One account says that its part carried nothing."""
+    RECORDED = "recorded"
     UNWITNESSED = "unwitnessed"
     UNHEARD = "unheard"
     IMPLAUSIBLE = "implausible"
@@ -38,7 +41,8 @@ class SuspicionKind(StrEnum):
 TEXTS: Final[dict[Ground, str]] = {
     Ground.PROVEN: "",
     Ground.DISCARDED: "the machine took over the swarm's state and threw these samples away",
-    Ground.UNSIGNED: "no report signed by the machine named this epoch in time",
+    Ground.UNSIGNED: "no signed report named this epoch in time, and nothing else shows it there",
+    Ground.RECORDED: "no signed report came in time; the machine's progress record stands",
     Ground.AWAITING_WITNESSES: "nobody who averaged in this epoch told of its round in time",
     Ground.NOT_IN_GROUP: "nobody in this epoch's averaging rounds saw the machine there",
     Ground.WITHOUT_WEIGHT: "its part in the average carried no samples, by those who averaged it",
@@ -53,6 +57,7 @@ PROVISIONAL_TEXTS: Final[dict[Ground, str]] = {
     Ground.NOT_IN_GROUP: "no averaging round shows the machine yet",
     Ground.UNHEARD: "the machine was alone and unrecorded; waits for its heartbeat",
     Ground.IMPLAUSIBLE: "more than the machine says it computed at all",
+    Ground.ONE_WORD: "the one that averaged with the machine saw no samples; organisers decide",
     Ground.SUM_TOO_LARGE: "the epoch's claims exceed what the swarm accumulated; organisers decide",
 }
 SUSPICION_TEXTS: Final[dict[SuspicionKind, str]] = {

@@ -14,8 +14,8 @@ from web.contributions.detectors import (
     throughput_is_impossible,
 )
 from web.contributions.grounds import SuspicionKind
-from web.contributions.judging import Verdict
 from web.contributions.models import EpochEvidence
+from web.contributions.proofs import Verdict
 from web.runs.models import Run
 
 SHORTEST_EPOCH = 1.0

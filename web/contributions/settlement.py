@@ -20,18 +20,22 @@ from web.contributions.claims import (
     claims_add,
     claims_of_report,
 )
-from web.contributions.judging import Case, Verdict, judge
+from web.contributions.judging import judge
 from web.contributions.ledger import entries_add, ledger_of
 from web.contributions.models import EpochEvidence, LedgerEntry
 from web.contributions.noticing import epochs_notice
+from web.contributions.proofs import Case, Verdict
 from web.contributions.services import barred_reason
-from web.contributions.suspicions import held_devices, suspicions_raise
+from web.contributions.suspicions import held_devices, suspicions_raise, trusted_devices
 from web.runs.models import Run
 from web.runs.selectors import barred_user_ids
 
 EVIDENCE_PATIENCE = timedelta(minutes=5)
 """Claims wait so long for signed reports, from the arrival of the coordinator's report. Raise it
 when averaging rounds take longer than a few minutes."""
+LATE = timedelta(minutes=2)
+"""As long as a trainer's report lives: of a site that heard of an epoch later than this, nobody
+can expect a signed report by those who have left."""
 MAX_OPEN = 200
 """Epochs that are judged at one time; others of a run wait for their turn."""
 logger = logging.getLogger(__name__)
@@ -132,18 +136,27 @@ def _open_make(
 def _judge(run: Run, judged: Sequence[_Open], now: datetime) -> None:
     ids = {claim.device for item in judged for claim in item.claims.values()}
     devices = Device.objects.filter(pk__in=ids).select_related("user").in_bulk()
-    held = held_devices(run, ids)
+    held, trusted = held_devices(run, ids), trusted_devices(run, ids, now)
     accounts = barred_user_ids(run)
     barred = {pk: barred_reason(device, accounts) for pk, device in devices.items()}
     for item in judged:
         proofs = [
             claim.proof(
-                peer_id, barred=barred.get(claim.device, ""), held=held.get(claim.device, "")
+                peer_id,
+                barred=barred.get(claim.device, ""),
+                held=held.get(claim.device, ""),
+                is_trusted=claim.device in trusted,
             )
             for peer_id, claim in item.claims.items()
         ]
-        case = Case(proofs, item.row.accumulated, is_overdue=item.row.due_at <= now)
-        item.verdicts = judge(case)
+        item.verdicts = judge(
+            Case(
+                proofs,
+                item.row.accumulated,
+                is_overdue=item.row.due_at <= now,
+                is_late=item.row.due_at - EVIDENCE_PATIENCE > item.row.finished_at + LATE,
+            )
+        )
     _ledger_write(run, judged)
     found = epochs_notice(run, [(i.row, i.claims, i.verdicts) for i in judged], devices)
     _evidence_write(judged, now)

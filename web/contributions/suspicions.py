@@ -21,7 +21,7 @@ from web.runs.selectors import run_is_organised_by
 
 TRUSTED_FOR = timedelta(days=7)
 """What an organiser cleared is not raised again for so long."""
-_WAITING = (Ground.QUARANTINED, Ground.SUM_TOO_LARGE)
+_WAITING = (Ground.QUARANTINED, Ground.SUM_TOO_LARGE, Ground.ONE_WORD)
 logger = logging.getLogger(__name__)
 
 
@@ -34,6 +34,18 @@ def held_devices(run: Run, device_ids: Collection[int]) -> dict[int, str]:
     for device_id, kind in rows.values_list("device_id", "kind"):
         held.setdefault(device_id, held_text(SuspicionKind(kind)))
     return held
+
+
+def trusted_devices(run: Run, device_ids: Collection[int], now: datetime) -> set[int]:
+    """Return the devices whose claims an organiser found right lately."""
+    rows = Suspicion.objects.filter(
+        run=run,
+        device_id__in=device_ids,
+        state=Suspicion.State.CLEARED,
+        decided_at__gt=now - TRUSTED_FOR,
+        kind__in=(SuspicionKind.CLAIM_ABOVE_WEIGHT, SuspicionKind.SAMPLES_WITHOUT_AVERAGING),
+    )
+    return set(rows.values_list("device_id", flat=True))
 
 
 def suspicions_raise(run: Run, found: Sequence[Found], now: datetime) -> list[Suspicion]:

@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name='ledgerentry',
             name='ground',
-            field=models.CharField(blank=True, choices=[('', ''), ('barred', 'barred'), ('discarded', 'discarded'), ('unsigned', 'unsigned'), ('awaiting_witnesses', 'awaiting_witnesses'), ('not_in_group', 'not_in_group'), ('without_weight', 'without_weight'), ('above_weight', 'above_weight'), ('unwitnessed', 'unwitnessed'), ('unheard', 'unheard'), ('implausible', 'implausible'), ('sum_too_large', 'sum_too_large'), ('quarantined', 'quarantined'), ('decided', 'decided')], default='', max_length=40),
+            field=models.CharField(blank=True, choices=[('', ''), ('barred', 'barred'), ('discarded', 'discarded'), ('unsigned', 'unsigned'), ('awaiting_witnesses', 'awaiting_witnesses'), ('not_in_group', 'not_in_group'), ('without_weight', 'without_weight'), ('above_weight', 'above_weight'), ('one_word', 'one_word'), ('recorded', 'recorded'), ('unwitnessed', 'unwitnessed'), ('unheard', 'unheard'), ('implausible', 'implausible'), ('sum_too_large', 'sum_too_large'), ('quarantined', 'quarantined'), ('decided', 'decided')], default='', max_length=40),
         ),
         migrations.AddField(
             model_name='ledgerentry',
