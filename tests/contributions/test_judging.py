@@ -275,7 +275,7 @@ def test_every_ground_has_its_sentence() -> None:
 
 
 counts = st.one_of(st.none(), st.integers(0, 300))
-anything = st.builds(
+anything: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     recorded=counts, reported=counts, discarded=st.integers(0, 300), stated=counts,
     is_covered=st.booleans(), group_size=st.one_of(st.none(), st.integers(1, 6)),

@@ -5,7 +5,6 @@ before an organiser has looked. Raise a bound when honest machines are noticed b
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
@@ -18,13 +17,16 @@ LOSS_EPOCHS = 3
 """In so many epochs in a row a loss has to be far off."""
 LOSS_SPREADS = 8.0
 LOSS_SHARE = 0.5
-CLOCK_SECONDS = 60.0
+CLOCK_SECONDS = 90.0
+"""Above the longest life of a record that a coordinator finds after the trainer has died."""
+CLOCK_REPORTS = 3
+"""So many reports in a row have to be dated wrongly."""
 RETURNS = 2
 """Going back to the former place once may be a machine that moved; twice is two machines."""
 
 
 class Tick(NamedTuple):
-    """One signed report of a device, as far as two processes with one key can be told by it."""
+    """One signed report of a device, as far as a second process and the clock show in it."""
 
     at: float
     """When it was taken, in seconds."""
@@ -32,6 +34,8 @@ class Tick(NamedTuple):
     """Computed since the process started."""
     speed: float
     """Samples per second."""
+    late: float = 0.0
+    """Seconds from its date to its arrival, by the coordinator's clock."""
 
 
 def throughput_is_impossible(rate: float, others: Sequence[float]) -> bool:
@@ -79,14 +83,7 @@ def _is_return(past: Sequence[Tick], before: Tick, after: Tick) -> bool:
     return after.samples - before.samples > possible
 
 
-def places_alternate(places: Sequence[str]) -> bool:
-    """Whether calls come from two places in turn; oldest first, equal neighbours are one."""
-    changes = [later for earlier, later in pairwise(places) if earlier != later]
-    visited = [*places[:1], *changes]
-    returns = sum(place in visited[:index] for index, place in enumerate(visited))
-    return returns >= RETURNS
-
-
-def clock_is_off(signed_at: datetime, seen_at: datetime) -> bool:
-    """Whether a report that was just seen for the first time is dated at another time."""
-    return abs((signed_at - seen_at).total_seconds()) > CLOCK_SECONDS
+def clock_is_off(ticks: Sequence[Tick]) -> bool:
+    """Whether the newest reports were all dated by a clock that goes wrong."""
+    last = sorted(ticks)[-CLOCK_REPORTS:]
+    return len(last) == CLOCK_REPORTS and all(abs(tick.late) > CLOCK_SECONDS for tick in last)

@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.db.models import QuerySet
+
+from training.protocol.states import CreditState
 from web.contributions.accounting import totals_of
+from web.contributions.grounds import Ground
 from web.contributions.models import EpochEvidence, LedgerEntry
 from web.contributions.services import entry_of, totals_grow
 from web.runs.models import Run
@@ -34,6 +38,30 @@ def ledger_of(run: Run, rows: Sequence[EpochEvidence]) -> dict[tuple[int, int, i
         (lineage, epoch, device): Known(pk, state == "provisional" and settlement is None)
         for lineage, epoch, device, pk, state, settlement in entries.order_by().values_list(*fields)
     }
+
+
+def entries_waiting(run: Run) -> QuerySet[LedgerEntry]:
+    """Return the provisional entries that nothing has settled, oldest first."""
+    entries = LedgerEntry.objects.filter(run=run, settlement=None, settles=None)
+    return entries.filter(state=CreditState.PROVISIONAL).order_by("pk")
+
+
+def settlement_of(entry: LedgerEntry, samples: int, state: CreditState, reason: str) -> LedgerEntry:
+    """Return the entry by which an organiser settles a provisional one."""
+    return LedgerEntry(
+        run_id=entry.run_id,
+        lineage=entry.lineage,
+        epoch=entry.epoch,
+        device_id=entry.device_id,
+        user_id=entry.user_id,
+        samples=samples,
+        seconds=entry.seconds,
+        state=state,
+        ground=Ground.DECIDED,
+        reason=reason.strip()[:200],
+        finished_at=entry.finished_at,
+        settles=entry,
+    )
 
 
 def entries_add(entries: Sequence[LedgerEntry]) -> None:

@@ -151,6 +151,22 @@ class EpochEvidence(models.Model):
         return f"{self.run_id} epoch {self.epoch}: {len(self.claims)} claims"
 
 
+class LedgerCheck(models.Model):
+    """What a comparison of all totals with the ledger found."""
+
+    at = models.DateTimeField()
+    num_totals = models.PositiveIntegerField()
+    num_differences = models.PositiveIntegerField()
+    differences = models.JSONField(default=list)
+    """The first of them: ``run``, ``user``, samples by ``ledger`` and by ``total``."""
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.num_differences} of {self.num_totals} totals differ"
+
+
 class Suspicion(models.Model):
     """Something that looks wrong about a device; its new work waits until it is decided."""
 

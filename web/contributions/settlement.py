@@ -4,10 +4,11 @@ Takes a fixed number of queries however many peers there are. The caller holds t
 run's row.
 """
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from django.db import transaction
 
 from training.protocol.metrics import EpochReport
 from training.protocol.states import CreditState
@@ -38,7 +39,8 @@ LATE = timedelta(minutes=2)
 can expect a signed report by those who have left."""
 MAX_OPEN = 200
 """Epochs that are judged at one time; others of a run wait for their turn."""
-logger = logging.getLogger(__name__)
+EVIDENCE_KEPT = timedelta(days=30)
+_NO_LINEAGE = -1
 
 
 @dataclass(frozen=True)
@@ -94,9 +96,24 @@ def epochs_settle(
         _judge(run, judged, now)
 
 
-def evidence_overdue_settle(run: Run, now: datetime) -> None:
-    """Settle what was waited for in vain, also when no snapshot comes any more."""
-    epochs_settle(run, -1, now=now)
+def evidence_settle(now: datetime) -> int:
+    """Settle what was waited for in vain, also when no snapshot comes any more; in all runs.
+
+    Return in how many runs something was due.
+    """
+    due = EpochEvidence.objects.filter(settled_at=None, due_at__lte=now)
+    ids = sorted(set(due.order_by().values_list("run_id", flat=True)))
+    for run_id in ids:
+        with transaction.atomic():
+            run = Run.objects.select_for_update().get(pk=run_id)
+            epochs_settle(run, _NO_LINEAGE, now=now)
+    return len(ids)
+
+
+def evidence_prune(now: datetime) -> int:
+    """Forget evidence of epochs that were settled long ago; the ledger keeps what came of it."""
+    old = EpochEvidence.objects.filter(settled_at__lt=now - EVIDENCE_KEPT)
+    return old.delete()[0]
 
 
 def _open_read(run: Run) -> list[_Open]:

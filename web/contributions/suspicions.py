@@ -11,7 +11,7 @@ from training.protocol.errors import ErrorCode
 from training.protocol.states import CreditState
 from web.accounts.models import User
 from web.contributions.grounds import Ground, SuspicionKind, held_text
-from web.contributions.ledger import entries_add
+from web.contributions.ledger import entries_add, entries_waiting, settlement_of
 from web.contributions.models import EpochEvidence, LedgerEntry, Suspicion
 from web.contributions.noticing import Found
 from web.core.audit import audit_record
@@ -49,7 +49,7 @@ def trusted_devices(run: Run, device_ids: Collection[int], now: datetime) -> set
 
 
 def suspicions_raise(run: Run, found: Sequence[Found], now: datetime) -> list[Suspicion]:
-    """Write down what is new, in the caller's transaction; return it.
+    """Write down what is new; return it. The caller holds the lock of the run's row.
 
     From here on the devices' new work is provisional.
     """
@@ -69,7 +69,7 @@ def suspicions_raise(run: Run, found: Sequence[Found], now: datetime) -> list[Su
         for (pk, kind), item in unique.items()
         if (pk, kind) not in known
     ]
-    Suspicion.objects.bulk_create(new, ignore_conflicts=True)
+    Suspicion.objects.bulk_create(new)
     for row in new:
         logger.warning(
             "run %s: device %s is suspicious: %s %s",
@@ -120,19 +120,10 @@ def suspicion_decide(
     return entries
 
 
-def entries_waiting(run: Run, device_id: int | None = None) -> list[LedgerEntry]:
-    """Return the entries that only an organiser's decision can settle, oldest first."""
-    entries = LedgerEntry.objects.filter(
-        run=run, state=CreditState.PROVISIONAL, settlement=None, settles=None
-    )
-    if device_id is not None:
-        entries = entries.filter(device_id=device_id)
-    return list(entries.order_by("pk"))
-
-
 def _settle(run: Run, suspicion: Suspicion, is_trusted: bool, reason: str) -> list[LedgerEntry]:
     """Settle what waits for this decision alone; what still lacks evidence goes on waiting."""
-    waiting = entries_waiting(run, suspicion.device_id)
+    waiting = list(entries_waiting(run).filter(device_id=suspicion.device_id))
+    state = CreditState.CONFIRMED if is_trusted else CreditState.REJECTED
     evidence = EpochEvidence.objects.filter(
         run=run,
         lineage__in={entry.lineage for entry in waiting},
@@ -148,23 +139,7 @@ def _settle(run: Run, suspicion: Suspicion, is_trusted: bool, reason: str) -> li
     for entry in waiting:
         samples, ground = judged.get((entry.lineage, entry.epoch), (entry.samples, entry.ground))
         if ground in _WAITING:
-            entries.append(_settlement(entry, samples, is_trusted, reason))
+            text = "" if is_trusted else reason
+            entries.append(settlement_of(entry, samples, state, text))
     entries_add(entries)
     return entries
-
-
-def _settlement(entry: LedgerEntry, samples: int, is_trusted: bool, reason: str) -> LedgerEntry:
-    return LedgerEntry(
-        run_id=entry.run_id,
-        lineage=entry.lineage,
-        epoch=entry.epoch,
-        device_id=entry.device_id,
-        user_id=entry.user_id,
-        samples=samples,
-        seconds=entry.seconds,
-        state=CreditState.CONFIRMED if is_trusted else CreditState.REJECTED,
-        ground=Ground.DECIDED,
-        reason=reason if not is_trusted else "",
-        finished_at=entry.finished_at,
-        settles=entry,
-    )

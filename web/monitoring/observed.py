@@ -14,6 +14,7 @@ from training.protocol.metrics import PeerMetrics, PeerObservation, SwarmSnapsho
 from training.protocol.names import TYP_METRICS
 from training.protocol.states import PeerState, Reach, Role
 from web.contributions.claims import Member, Statement
+from web.contributions.detectors import Tick
 from web.contributions.selectors import public_name
 from web.contributions.services import barred_reason
 from web.monitoring.models import Peer
@@ -39,6 +40,8 @@ class Observed:
     """Keys of the Peer rows that the snapshot shows with good signatures."""
     statements: list[Statement] = field(default_factory=list)
     """What trainers signed, also when it is out of date: it says what was."""
+    ticks: dict[int, Tick] = field(default_factory=dict)
+    """The same in short, by device."""
     lists: dict[int, int] = field(default_factory=dict)
     """Number of the revocation list that each of those applies."""
     barred: set[int] = field(default_factory=set)
@@ -76,11 +79,18 @@ def _observe(
         return
     if signed.body.role is Role.TRAINER:
         observed.statements.append(Statement(member_of(peer), signed.body))
+        observed.ticks[peer.device_id] = _tick(signed.body, seen)
     if signed.expires_at > now:
         is_barred = bool(barred_reason(peer.device, observed.barred))
         observed.peers[peer.public_id] = _verified(seen, peer, signed.body, is_barred=is_barred)
         observed.seen.append(peer.pk)
         observed.lists[peer.pk] = signed.body.revocations_seq
+
+
+def _tick(metrics: PeerMetrics, seen: PeerObservation) -> Tick:
+    at = metrics.taken_at.timestamp()
+    late = seen.seen_at.timestamp() - at
+    return Tick(at, metrics.samples_total, metrics.samples_per_second, round(late, 1))
 
 
 def member_of(peer: Peer) -> Member:
