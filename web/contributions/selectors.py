@@ -115,7 +115,7 @@ def receipts(device: Device, run: Run) -> QuerySet[LedgerEntry]:
     (mostly below zero).
     """
     first = LedgerEntry.objects.filter(run=run, device=device, corrects=None, settlement=None)
-    return _loaded(first).annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
+    return _loaded(first).select_related("settles").annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
 
 
 def user_totals(user: User) -> UserTotals:
