@@ -5,13 +5,16 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from training.protocol.errors import ErrorCode
 from web.accounts.models import User
 from web.control.access import DeskRequest, run_desk
 from web.control.desk import revocations_context
 from web.control.forms import BarForm
 from web.control.people import person_get
+from web.core.errors import AppError
 from web.monitoring.models import Peer
 from web.runs.models import Run
+from web.runs.selectors import run_is_organised_by
 from web.runs.services import run_bar_add, run_bar_lift
 
 
@@ -27,6 +30,8 @@ def revocations_fragment(request: DeskRequest, run: Run) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def person_bar(request: DeskRequest, run: Run, username: str) -> HttpResponse:
     """Say what a bar does; then bar."""
+    if not run_is_organised_by(request.user, run):
+        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run may bar people from it.")
     person = person_get(username)
     form = BarForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
