@@ -83,8 +83,20 @@ def _lines(kind: str, signer: _Signer, signed: Signed[Any], *, is_valid: bool) -
         f"Issuer {signed.issuer}, key {signed.key_id}.",
         f"Signed at {signed.issued_at.isoformat()}, {verb} {signed.expires_at.isoformat()}.",
     ]
-    summary = ("run", "version", "lineage", "epoch", "samples", "state", "user", "sub", "device")
-    facts = [f"{n} {getattr(signed.body, n)}" for n in summary if hasattr(signed.body, n)]
+    summary = (
+        "run",
+        "version",
+        "lineage",
+        "epoch",
+        "samples",
+        "state",
+        "reason",
+        "user",
+        "sub",
+        "device",
+    )
+    known = [(name, getattr(signed.body, name, "")) for name in summary]
+    facts = [f"{name} {value}" for name, value in known if value != ""]
     return [*lines, f"It says: {', '.join(facts)}."] if facts else lines
 
 
