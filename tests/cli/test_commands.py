@@ -24,7 +24,7 @@ from training.client.preflight import machine_checks
 from training.client.status import StatusFile
 from training.protocol.errors import ErrorCode
 from training.protocol.names import REVOKE_PATH, TRAINER_VERSION, TYP_CONFIG, TYP_RECEIPT
-from training.protocol.states import Role
+from training.protocol.states import CreditState, Role
 
 QUICK = """
 import sys
@@ -163,7 +163,7 @@ def test_verify_tells_what_a_receipt_is_and_who_signed_it(
     assert ran.code == 0
     assert f"A receipt, signed by the site {site.origin}." in ran.out
     assert "epoch 12, samples 512" in ran.out
-    said = {"state": "rejected", "reason": "nobody saw it", "code": "not_in_group"}
+    said = {"state": CreditState.REJECTED, "reason": "nobody saw it", "code": "not_in_group"}
     rejected = receipt_make(12, 512).model_copy(update=said)
     ran = beeyard("verify", signed(beeyard, site, site.sign(rejected, TYP_RECEIPT)))
     assert "samples 512, state rejected, reason nobody saw it" in ran.out

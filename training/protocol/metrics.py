@@ -51,9 +51,7 @@ class RoundSeen(TolerantModel):
     epoch: Epoch
     group_size: int = Field(ge=1, le=1_000_000)
     """Peers in the round, this one included."""
-    weights: dict[PeerId, Count | None] = Field(
-        default_factory=dict, max_length=MAX_ROUND_MEMBERS
-    )
+    weights: dict[PeerId, Count | None] = Field(default_factory=dict, max_length=MAX_ROUND_MEMBERS)
     """Other members by peer id: the samples that their parts carried when this peer averaged
     them; None: the member sent it no part (as to a peer in client mode)."""
 

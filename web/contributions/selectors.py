@@ -115,7 +115,8 @@ def receipts(device: Device, run: Run) -> QuerySet[LedgerEntry]:
     (mostly below zero).
     """
     first = LedgerEntry.objects.filter(run=run, device=device, corrects=None, settlement=None)
-    return _loaded(first).select_related("settles").annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
+    rows = _loaded(first).select_related("settles")
+    return rows.annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
 
 
 def user_totals(user: User) -> UserTotals:
