@@ -284,6 +284,25 @@ def test_a_claim_above_its_weight_is_cut_and_makes_the_device_suspicious(world: 
     assert EpochEvidence.objects.get(epoch=1).settled_at, "only an organiser decides now"
 
 
+def test_who_claims_samples_that_nobody_averaged_is_noticed_when_it_comes_again(
+    world: World,
+) -> None:
+    alone = {"dora": 40}
+    for epoch in range(4):
+        statements = [world.statement(name, epoch, WORK) for name in WORK]
+        statements.append(world.statement("dora", epoch, alone))
+        report = world.report(epoch, {**WORK, "dora": 40})
+        world.settle(finished=[report], statements=statements)
+        assert world.entries("dora")[-1][2:] == ("provisional", "not_in_group")
+        world.settle(later=EVIDENCE_PATIENCE)
+        assert world.entries("dora")[-1] == (epoch, 40, "rejected", "not_in_group")
+        assert Suspicion.objects.exists() == (epoch >= 2)
+    (row,) = Suspicion.objects.all()
+    assert (row.device, row.kind) == (world.devices["dora"], "samples_without_averaging")
+    assert row.evidence == {"epoch": 2, "stated": 40, "epochs": 3}
+    assert (world.total("bob"), world.total("charlie"), world.total("dora")) == (200, 120, 0)
+
+
 def test_a_machine_far_faster_than_its_class_is_noticed(world: World) -> None:
     for device in world.devices.values():
         device.hardware = {"device": "cpu"}

@@ -16,11 +16,12 @@ from typing import Any
 
 import hivemind
 import torch
+from joserfc.jwk import OKPKey
 
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.config import RunConfig
 from training.protocol.envelope import sign
-from training.protocol.keys import key_generate
+from training.protocol.keys import key_generate, key_load
 from training.protocol.metrics import EpochSamples, PeerMetrics, RoundSeen
 from training.protocol.names import TYP_METRICS
 from training.protocol.rounds import round_seen, rounds_that_fit
@@ -36,9 +37,9 @@ MICRO_BATCH = 8
 class Publisher(threading.Thread):
     """Publishes signed metrics every half second."""
 
-    def __init__(self, config: RunConfig, dht: hivemind.DHT, key: SwarmKey) -> None:
+    def __init__(self, config: RunConfig, dht: hivemind.DHT, key: SwarmKey, device: OKPKey) -> None:
         super().__init__(daemon=True)
-        self.config, self.dht, self.key, self.device = config, dht, key, key_generate()
+        self.config, self.dht, self.key, self.device = config, dht, key, device
         self.epoch = self.samples = self.total = 0
         self.loss: float | None = None
         self.recent: list[EpochSamples] = []
@@ -94,7 +95,7 @@ def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> Non
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: leaving.set())
     optimizer.load_state_from_peers()
-    publisher = Publisher(config, dht, key)
+    publisher = Publisher(config, dht, key, device_key(folder))
     publisher.epoch = optimizer.local_epoch
     if not is_stock:
         publisher.start()
@@ -102,6 +103,8 @@ def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> Non
     batches = task.batches(config, folder, seed=hash(key.peer_id) % 1000, micro_batch=MICRO_BATCH)
     while not leaving.is_set():
         time.sleep(MICRO_BATCH / speed)
+        while (folder / "sleep").exists():
+            time.sleep(0.1)
         loss, count = task.loss(model, next(batches))
         loss.backward()
         epoch, before = optimizer.local_epoch, optimizer.grad_averager.local_samples_accumulated
@@ -127,6 +130,12 @@ def main(folder: Path, speed: float, *, is_stock: bool, peers: list[str]) -> Non
         publisher.epoch, publisher.samples = optimizer.local_epoch, 0
     optimizer.shutdown()
     dht_stop(dht)
+
+
+def device_key(folder: Path) -> OKPKey:
+    """Return the device's key: the one that a test left, or a new one."""
+    path = folder / "device.jwk"
+    return key_load(path.read_text()) if path.exists() else key_generate()
 
 
 def note_epoch(folder: Path, epoch: int, samples: int) -> None:

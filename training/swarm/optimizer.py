@@ -59,7 +59,8 @@ class SwarmOptimizer(hivemind.Optimizer):
         """Called when an epoch is full, before this peer averages."""
         self.leaving = threading.Event()
         """Once set, waiting for others is cut short."""
-        self._group_size = 0
+        self._group_size: int | None = None
+        """Of this epoch's round; None: there was none."""
         self._weights: dict[str, int | None] = {}
         self.scheduled_grads: StepControl | None = None
         super().__init__(**kwargs)
@@ -134,11 +135,14 @@ class SwarmOptimizer(hivemind.Optimizer):
         self.on_averaging()
         started = time.monotonic()
         epoch, samples = self.local_epoch, self.grad_averager.local_samples_accumulated
-        self._group_size, self._weights = 1, {}
+        self._group_size, self._weights = None, {}
         super()._update_global_epoch(grad_scaler)
-        entered = samples if self._group_size else 0
+        if self._group_size is None:  # no round: nobody is there, or a planned one ran out
+            is_missed = self.num_peers > 1 and self._has_living_peers()
+            self._group_size = 0 if is_missed else 1
+        entered, size = samples if self._group_size else 0, self._group_size
         took = time.monotonic() - started
-        self.finished.append(FinishedEpoch(epoch, entered, self._group_size, took, self._weights))
+        self.finished.append(FinishedEpoch(epoch, entered, size, took, self._weights))
 
     def _average_gradients_and_load_into_optimizer(self, control: StepControl | None) -> None:
         """As hivemind's, but a failed round is cancelled, and NaN from others is not taken in."""

@@ -25,7 +25,6 @@ _SUSPICIONS = {
     Ground.ABOVE_WEIGHT: SuspicionKind.CLAIM_ABOVE_WEIGHT,
     Ground.WITHOUT_WEIGHT: SuspicionKind.CLAIM_ABOVE_WEIGHT,
     Ground.ONE_WORD: SuspicionKind.CLAIM_ABOVE_WEIGHT,
-    Ground.NOT_IN_GROUP: SuspicionKind.SAMPLES_WITHOUT_AVERAGING,
 }
 
 

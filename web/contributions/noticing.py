@@ -1,6 +1,6 @@
 """What settled epochs show of devices: the detectors, fed with evidence."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +13,14 @@ from web.contributions.detectors import (
     losses_are_outlying,
     throughput_is_impossible,
 )
-from web.contributions.grounds import SuspicionKind
+from web.contributions.grounds import Ground, SuspicionKind
 from web.contributions.models import EpochEvidence
 from web.contributions.proofs import Verdict
 from web.runs.models import Run
 
+ABSENCES = 3
+ABSENCE_WINDOW = 20
+"""So many epochs, of so many, in which a machine claims samples and nobody averaged with it."""
 SHORTEST_EPOCH = 1.0
 """Rates of shorter epochs say nothing."""
 
@@ -39,10 +42,37 @@ def epochs_notice(run: Run, judged: Sequence[Judged], devices: Mapping[int, Devi
     found: list[Found] = []
     for row, _, verdicts in judged:
         found += _of_verdicts(row, verdicts)
+        found += _of_absences(run, row, verdicts)
         found += _of_rates(row, verdicts, devices)
     if any(claim.loss is not None for _, claims, _ in judged for claim in claims.values()):
         found += _of_losses(run, judged)
     return found
+
+
+def _of_absences(run: Run, row: EpochEvidence, verdicts: Sequence[Verdict]) -> list[Found]:
+    """A round may miss an honest machine now and then; again and again it is something else."""
+    absent = {v.device_id: v.claimed for v in verdicts if _is_absence(v)}
+    if not absent:
+        return []
+    lately = EpochEvidence.objects.filter(
+        run=run, lineage=row.lineage, epoch__lt=row.epoch, epoch__gte=row.epoch - ABSENCE_WINDOW
+    )
+    counts = Counter(
+        claim["device"]
+        for earlier in lately
+        for claim in earlier.claims.values()
+        if claim.get("ground") == Ground.NOT_IN_GROUP
+    )
+    kind = SuspicionKind.SAMPLES_WITHOUT_AVERAGING
+    return [
+        Found(pk, kind, {"epoch": row.epoch, "stated": stated, "epochs": counts[pk] + 1})
+        for pk, stated in absent.items()
+        if counts[pk] + 1 >= ABSENCES
+    ]
+
+
+def _is_absence(verdict: Verdict) -> bool:
+    return verdict.ground is Ground.NOT_IN_GROUP and verdict.state is CreditState.REJECTED
 
 
 def _of_verdicts(row: EpochEvidence, verdicts: Sequence[Verdict]) -> list[Found]:
