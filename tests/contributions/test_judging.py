@@ -184,11 +184,15 @@ def test_a_claim_without_weight_is_rejected_when_two_accounts_say_so() -> None:
     assert verdict(proofs).suspicion is ABOVE
 
 
-def test_one_account_alone_takes_nobody_everything() -> None:
-    proofs = [group("a", "b")[0], proof("b", group_size=2, weights={"a": 0})]
+@pytest.mark.parametrize("seen", [0, 1, 99])
+def test_one_account_alone_takes_nobody_anything(seen: int) -> None:
+    proofs = [group("a", "b")[0], proof("b", group_size=2, weights={"a": seen})]
     found = verdict(proofs, is_overdue=True)
     assert facts(found) == (WAITS, Ground.ONE_WORD, 100)
-    assert (found.suspicion, found.is_final) == (ABOVE, True)
+    assert (found.suspicion, found.is_final, found.attested) == (ABOVE, True, seen)
+    assert (
+        found.text == f"the one account that averaged with it saw {seen} samples; organisers decide"
+    )
     trusted = [group("a", "b", is_trusted=True)[0], proofs[1]]
     assert facts(verdict(trusted)) == (CONFIRMED, Ground.UNWITNESSED, 100)
 
@@ -204,7 +208,8 @@ def test_own_machines_are_not_heard_when_others_were_there() -> None:
     proofs = group("a", "b", "c", samples=100)
     proofs[0] = proof("a", 900, group_size=3, weights={})
     proofs[1] = proof("b", user_id=0, group_size=3, weights={"a": 900})
-    assert verdict(proofs).samples == 100
+    found = verdict(proofs)
+    assert (found.ground, found.attested) == (Ground.ONE_WORD, 100)
 
 
 def test_more_than_it_says_it_computed_is_implausible() -> None:

@@ -148,6 +148,22 @@ def test_upholding_rejects_what_waited_and_says_why(
     assert AuditEntry.objects.filter(code="suspicion.upheld").exists()
 
 
+@pytest.mark.parametrize(
+    ("is_trusted", "expected"),
+    [(True, (0, "confirmed", 10, "decided", "")), (False, (0, "confirmed", 4, "decided", "lied"))],
+)
+def test_of_two_words_the_organiser_chooses_one(
+    run: Run, device: Device, alice: User, is_trusted: bool, expected: tuple[object, ...]
+) -> None:
+    row = notice(run, device, ABOVE)
+    assert row is not None
+    wait(run, device, 0, Ground.ONE_WORD)
+    evidence = EpochEvidence.objects.get()
+    evidence.claims["Qm"]["attested"] = 4
+    evidence.save()
+    assert settled(suspicion_decide(alice, row, is_trusted=is_trusted, reason="lied")) == [expected]
+
+
 def test_an_entry_whose_evidence_was_forgotten_is_settled_by_its_own_ground(
     run: Run, device: Device, alice: User
 ) -> None:

@@ -33,6 +33,7 @@ class Claim(BaseModel):
     judged: int | None = None
     """Samples of the newest verdict."""
     ground: str = ""
+    attested: int = 0
     witnesses: int = 0
 
     def proof(self, peer_id: str, *, barred: str, held: str, is_trusted: bool) -> Proof:

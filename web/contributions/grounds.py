@@ -16,7 +16,7 @@ class Ground(StrEnum):
     WITHOUT_WEIGHT = "without_weight"
     ABOVE_WEIGHT = "above_weight"
     ONE_WORD = "one_word"
-    """One account says that its part carried nothing."""
+    """One account says that its part carried less."""
     RECORDED = "recorded"
     UNWITNESSED = "unwitnessed"
     UNHEARD = "unheard"
@@ -57,7 +57,7 @@ PROVISIONAL_TEXTS: Final[dict[Ground, str]] = {
     Ground.NOT_IN_GROUP: "no averaging round shows the machine yet",
     Ground.UNHEARD: "the machine was alone and unrecorded; waits for its heartbeat",
     Ground.IMPLAUSIBLE: "more than the machine says it computed at all",
-    Ground.ONE_WORD: "the one that averaged with the machine saw no samples; organisers decide",
+    Ground.ONE_WORD: "the one account that averaged with it saw {seen} samples; organisers decide",
     Ground.SUM_TOO_LARGE: "the epoch's claims exceed what the swarm accumulated; organisers decide",
 }
 SUSPICION_TEXTS: Final[dict[SuspicionKind, str]] = {

@@ -83,16 +83,17 @@ def _judge_signed(proof: Proof, samples: int, seen: Seen, case: Case) -> Verdict
 
 
 def _cut(proof: Proof, samples: int, attested: int, seen: Seen) -> Verdict:
-    """Count what the others saw. One account's word alone takes nobody everything."""
-    if attested:
-        return _verdict(proof, attested, Ground.ABOVE_WEIGHT, witnesses=seen.num_witnesses)
+    """Count what the others saw; of one account's word against another's an organiser decides."""
     if seen.num_witnesses > 1:
-        return _verdict(proof, samples, Ground.WITHOUT_WEIGHT, witnesses=seen.num_witnesses)
+        ground = Ground.ABOVE_WEIGHT if attested else Ground.WITHOUT_WEIGHT
+        return _verdict(proof, attested or samples, ground, witnesses=seen.num_witnesses)
     if proof.is_trusted:
         return _verdict(proof, samples, Ground.UNWITNESSED)
+    text = PROVISIONAL_TEXTS[Ground.ONE_WORD].format(seen=f"{attested:,}")
     return replace(
-        _verdict(proof, samples, Ground.ONE_WORD, text=PROVISIONAL_TEXTS[Ground.ONE_WORD]),
+        _verdict(proof, samples, Ground.ONE_WORD, text=text),
         state=CreditState.PROVISIONAL,
+        attested=attested,
     )
 
 

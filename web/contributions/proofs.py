@@ -72,6 +72,8 @@ class Verdict:
     text: str = ""
     claimed: int = 0
     """What the device stated."""
+    attested: int = 0
+    """Of a claim that one account contradicts: what it saw."""
     num_witnesses: int = 0
     """Accounts of others that saw what its parts carried, or its own when there is no other."""
     suspicion: SuspicionKind | None = None

@@ -225,7 +225,7 @@ def _evidence_write(judged: Sequence[_Open], now: datetime) -> None:
         for claim in item.claims.values():
             verdict = by_device[claim.device]
             claim.judged, claim.ground = verdict.samples, verdict.ground
-            claim.witnesses = verdict.num_witnesses
+            claim.witnesses, claim.attested = verdict.num_witnesses, verdict.attested
         if item.row.due_at <= now or _is_complete(item):
             item.row.settled_at = now
         if item.row.settled_at:

@@ -1,8 +1,9 @@
 """Suspicions: raised by what was noticed, decided by organisers; work waits in between."""
 
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -123,23 +124,33 @@ def suspicion_decide(
 def _settle(run: Run, suspicion: Suspicion, is_trusted: bool, reason: str) -> list[LedgerEntry]:
     """Settle what waits for this decision alone; what still lacks evidence goes on waiting."""
     waiting = list(entries_waiting(run).filter(device_id=suspicion.device_id))
-    state = CreditState.CONFIRMED if is_trusted else CreditState.REJECTED
     evidence = EpochEvidence.objects.filter(
         run=run,
         lineage__in={entry.lineage for entry in waiting},
         epoch__in={entry.epoch for entry in waiting},
     )
-    judged = {
-        (row.lineage, row.epoch): (claim.get("judged", 0), claim.get("ground", ""))
+    claims = {
+        (row.lineage, row.epoch): claim
         for row in evidence
         for claim in row.claims.values()
         if claim["device"] == suspicion.device_id
     }
     entries = []
     for entry in waiting:
-        samples, ground = judged.get((entry.lineage, entry.epoch), (entry.samples, entry.ground))
-        if ground in _WAITING:
-            text = "" if is_trusted else reason
-            entries.append(settlement_of(entry, samples, state, text))
+        claim = claims.get((entry.lineage, entry.epoch), {})
+        if claim.get("ground", entry.ground) in _WAITING:
+            entries.append(_decided(entry, claim, is_trusted, reason))
     entries_add(entries)
     return entries
+
+
+def _decided(
+    entry: LedgerEntry, claim: Mapping[str, Any], is_trusted: bool, reason: str
+) -> LedgerEntry:
+    samples = claim.get("judged", entry.samples)
+    if is_trusted:
+        return settlement_of(entry, samples, CreditState.CONFIRMED, "")
+    attested = claim.get("attested", 0)
+    if attested:  # what the other account saw is not in doubt
+        return settlement_of(entry, attested, CreditState.CONFIRMED, reason)
+    return settlement_of(entry, samples, CreditState.REJECTED, reason)
