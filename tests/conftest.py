@@ -41,6 +41,27 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _databases_can_be_emptied() -> Iterator[None]:
+    """Tests with real transactions end with empty tables, which the ledger refuses otherwise."""
+    from django.test import TransactionTestCase
+
+    from web.contributions.append_only import triggers_drop, triggers_install
+
+    original = TransactionTestCase._fixture_teardown
+
+    def teardown(case: TransactionTestCase) -> None:
+        triggers_drop()
+        try:
+            original(case)
+        finally:
+            triggers_install()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TransactionTestCase, "_fixture_teardown", teardown)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _clean_cache() -> Iterator[None]:
     """Counters, codes and single-use marks of one test are not seen by the next."""

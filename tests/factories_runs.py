@@ -22,6 +22,7 @@ from training.protocol.envelope import sign
 from training.protocol.keys import key_thumbprint, peer_id_of, public_jwk
 from training.protocol.metrics import (
     EpochReport,
+    EpochSamples,
     EpochWork,
     Hardware,
     PeerMetrics,
@@ -29,6 +30,7 @@ from training.protocol.metrics import (
     SwarmSnapshot,
 )
 from training.protocol.names import TRAINER_VERSION, TYP_METRICS, TYP_PROOF, TYP_SNAPSHOT
+from training.protocol.rounds import round_seen, rounds_that_fit
 from training.protocol.states import Reach, Role
 from web.accounts.credentials import Credential, credential_of_token
 from web.accounts.models import Device, User
@@ -182,6 +184,30 @@ def observation_make(volunteer: Volunteer, now: datetime, **fields: Any) -> Peer
     )
 
 
+def accounts_make(
+    swarm: Swarm, volunteer: Volunteer, reports: Sequence[EpochReport]
+) -> dict[str, Any]:
+    """Return what a trainer that took part signs of these epochs: the newest that fit."""
+    known = {v.thumbprint: v.peer.peer_id for v in swarm.volunteers}
+    recent, rounds, own = [], [], volunteer.peer.peer_id
+    for report in reports:
+        samples = {w.key_thumbprint: w.samples for w in report.work}
+        if volunteer.thumbprint in samples:
+            recent.append(EpochSamples(epoch=report.epoch, samples=samples[volunteer.thumbprint]))
+            weights: dict[str, int | None] = {
+                known[key]: n
+                for key, n in samples.items()
+                if key in known and key != volunteer.thumbprint
+            }
+            seen = round_seen(report.epoch, weights, own=own, group_size=len(weights) + 1)
+            rounds.append(seen)
+    return {
+        "recent": tuple(recent[-32:]),
+        "rounds": rounds_that_fit(rounds),
+        "samples_total": 10 + sum(item.samples for item in recent),
+    }
+
+
 def report_make(
     swarm: Swarm, epoch: int, now: datetime, samples: int = 50, loss: float | None = 2.0
 ) -> EpochReport:
@@ -201,7 +227,11 @@ def snapshot_make(swarm: Swarm, now: datetime | None = None, **fields: Any) -> S
     epoch = fields.get("epoch", 0)
     peers = fields.pop("peers", None)
     if peers is None:
-        peers = tuple(observation_make(v, now, epoch=epoch) for v in swarm.volunteers)
+        reports = fields.get("finished_epochs", ())
+        peers = tuple(
+            observation_make(v, now, epoch=epoch, **accounts_make(swarm, v, reports))
+            for v in swarm.volunteers
+        )
     return SwarmSnapshot(
         **{
             "run": swarm.run.slug,

@@ -12,6 +12,8 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from tests.factories_runs import run_make, snapshot_take, swarm_make
 from web.accounts.models import User
 from web.api import health
+from web.contributions.checking import totals_check
+from web.contributions.models import ContributionTotal
 from web.core.pulse import PULSE_CELERY, pulse_age, pulse_write
 from web.core.tasks import pulse_task
 from web.monitoring.models import RunSwarm
@@ -39,6 +41,21 @@ def test_the_site_is_ready_when_everything_shows_life(client: Client, run: Run) 
     assert set(body["checks"]) == {"database", "redis", "celery"}
     assert body["coordinators"]["demo"]["ok"]
     assert body["coordinators"]["demo"]["age"] < 30
+    assert body["ledger"] is None, "no night has passed"
+
+
+def test_wrong_totals_are_told_and_do_not_take_the_site_out(client: Client, run: Run) -> None:
+    pulse_task()
+    now = timezone.now()
+    assert totals_check(now).num_differences == 0
+    assert ready(client)[1]["ledger"]["ok"]
+    assert "beeyard_ledger_differences 0.0" in client.get("/metrics").text
+    ContributionTotal.objects.create(run=run, user=run.organiser, samples=5)
+    totals_check(now)
+    status, body = ready(client)
+    assert status == 200
+    assert {k: body["ledger"][k] for k in ("ok", "differences")} == {"ok": False, "differences": 1}
+    assert "beeyard_ledger_differences 1.0" in client.get("/metrics").text
 
 
 def test_without_a_celery_worker_the_site_is_not_ready(client: Client) -> None:

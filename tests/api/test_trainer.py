@@ -22,6 +22,7 @@ from training.protocol.envelope import verify
 from training.protocol.keys import key_generate
 from training.protocol.names import TYP_RECEIPT
 from web.accounts.models import ApiToken, User
+from web.contributions.models import LedgerEntry
 from web.core.keys import site_keys_public
 
 pytestmark = pytest.mark.django_db
@@ -74,6 +75,34 @@ def test_receipts_are_signed_by_the_site(client: Client, swarm: Swarm) -> None:
         rows[0].jws, typ=TYP_RECEIPT, model=Receipt, keys=site_keys_public(), now=timezone.now()
     ).body
     assert (receipt.user, receipt.device, receipt.samples) == ("bob", device.public_id, 7)
+
+
+def test_a_receipt_says_why_and_since_when_it_waited(client: Client, swarm: Swarm) -> None:
+    device = swarm.volunteers[0].device
+    given = {"run": swarm.run, "lineage": 1, "epoch": 3, "device": device, "user": device.user}
+    given |= {"samples": 9, "finished_at": timezone.now()}
+    waiting = LedgerEntry.objects.create(
+        state="provisional", ground="unsigned", reason="waits for a report", **given
+    )
+
+    def newest() -> Receipt:
+        headers = bearer(token_make(device.user, device=device))
+        (row,) = client.get(RUN + "receipts/", headers=headers).json()["items"]
+        keys = site_keys_public()
+        jws = row["jws"]
+        receipt = verify(jws, typ=TYP_RECEIPT, model=Receipt, keys=keys, now=timezone.now()).body
+        assert (row["state"], row["code"]) == (receipt.state, receipt.code)
+        return receipt
+
+    first = newest()
+    assert (first.state, first.code, first.reason) == (
+        "provisional", "unsigned", "waits for a report",
+    )  # fmt: skip
+    assert first.waited_since is None
+    LedgerEntry.objects.create(state="confirmed", settles=waiting, **given)
+    second = newest()
+    assert (second.state, second.code, second.reason) == ("confirmed", "", "")
+    assert second.waited_since == waiting.recorded_at
 
 
 def test_a_person_asks_why_in_the_browser(client: Client, swarm: Swarm, charlie: User) -> None:

@@ -24,7 +24,7 @@ from training.client.preflight import machine_checks
 from training.client.status import StatusFile
 from training.protocol.errors import ErrorCode
 from training.protocol.names import REVOKE_PATH, TRAINER_VERSION, TYP_CONFIG, TYP_RECEIPT
-from training.protocol.states import Role
+from training.protocol.states import CreditState, Role
 
 QUICK = """
 import sys
@@ -132,6 +132,10 @@ def test_why_prints_the_chain_and_the_remedy(
     ran = beeyard("why", site.run_url, "--token-file", token_file)
     assert ran.code == 0
     assert ran.out == "FAIL  not in the ledger\nWait.\n"
+    waits = {"code": "ledger", "ok": None, "text": "provisional", "remedy": "Wait a little."}
+    site.overrides[f"/api/v1/runs/{SLUG}/why/"] = lambda call: Answer(body={"links": [waits]})
+    ran = beeyard("why", site.run_url, "--token-file", token_file)
+    assert ran.out == "?     provisional\nWait a little.\n"
     body = {"links": [{"code": "ledger", "ok": True, "text": "in the ledger"}]}
     site.overrides[f"/api/v1/runs/{SLUG}/why/"] = lambda call: Answer(body=body)
     assert "Nothing is broken" in beeyard("why", site.run_url, "--token-file", token_file).out
@@ -159,6 +163,10 @@ def test_verify_tells_what_a_receipt_is_and_who_signed_it(
     assert ran.code == 0
     assert f"A receipt, signed by the site {site.origin}." in ran.out
     assert "epoch 12, samples 512" in ran.out
+    said = {"state": CreditState.REJECTED, "reason": "nobody saw it", "code": "not_in_group"}
+    rejected = receipt_make(12, 512).model_copy(update=said)
+    ran = beeyard("verify", signed(beeyard, site, site.sign(rejected, TYP_RECEIPT)))
+    assert "samples 512, state rejected, reason nobody saw it" in ran.out
     assert json.loads(beeyard("verify", path, "--json").out)["valid"] is True
 
 

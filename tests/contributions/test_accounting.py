@@ -8,10 +8,8 @@ from hypothesis import strategies as st
 
 from training.protocol.states import CreditState
 from web.contributions.accounting import (
-    Claim,
     Entry,
     Total,
-    credits_of,
     epoch_seconds,
     ranks_of,
     shares_of,
@@ -20,16 +18,6 @@ from web.contributions.accounting import (
 )
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-claims = st.lists(
-    st.builds(
-        Claim,
-        device_id=st.integers(1, 4),
-        user_id=st.just(1),
-        samples=st.integers(0, 9),
-        barred=st.sampled_from(["", "this device was revoked"]),
-    ),
-    max_size=12,
-)
 entries = st.builds(
     Entry,
     run_id=st.integers(1, 2),
@@ -40,16 +28,6 @@ entries = st.builds(
     finished_at=st.integers(0, 99).map(lambda s: NOW + timedelta(seconds=s)),
     is_correction=st.booleans(),
 )
-
-
-@given(claims)
-def test_every_device_gets_one_credit_and_no_sample_is_lost(found: list[Claim]) -> None:
-    made = credits_of(found)
-    assert len({credit.device_id for credit in made}) == len(made)
-    assert sum(credit.samples for credit in made) == sum(claim.samples for claim in found)
-    assert all(credit.samples > 0 for credit in made)
-    for credit in made:
-        assert (credit.state is CreditState.CONFIRMED) == (credit.reason == "")
 
 
 @given(st.lists(entries, max_size=30), st.randoms())

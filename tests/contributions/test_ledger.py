@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.factories import device_make, user_make
+from tests.factories_ledger import Work, epoch_credit
 from tests.factories_runs import run_make
 from training.protocol.errors import ErrorCode
 from web.accounts.models import Device, User
@@ -20,7 +21,7 @@ from web.contributions.models import (
     LedgerIsAppendOnlyError,
 )
 from web.contributions.selectors import receipts
-from web.contributions.services import Work, entry_compensate, epoch_credit, totals_rebuild
+from web.contributions.services import entry_compensate, totals_rebuild
 from web.core.errors import AppError
 from web.core.models import AuditEntry
 from web.runs.models import Run

@@ -4,13 +4,21 @@ import pytest
 from django.utils import timezone
 
 from tests.factories import device_make, user_make
+from tests.factories_ledger import Work, epoch_credit
 from tests.factories_runs import run_make
 from training.protocol.errors import ErrorCode
+from training.protocol.states import CreditState
 from web.accounts.models import Device, User
+from web.contributions.ledger import entries_add, settlement_of
 from web.contributions.models import ContributionTotal, LedgerEntry
-from web.contributions.reversal import entries_reverse, entries_reversible, reversal_sums
+from web.contributions.reversal import (
+    entries_rejectable,
+    entries_reverse,
+    entries_reversible,
+    reversal_sums,
+)
 from web.contributions.selectors import leaderboard, receipts
-from web.contributions.services import Work, entry_compensate, epoch_credit, totals_rebuild
+from web.contributions.services import entry_compensate, totals_rebuild
 from web.core.errors import AppError
 from web.core.models import AuditEntry
 from web.runs.models import Run
@@ -57,7 +65,12 @@ def test_everything_from_an_epoch_on_is_taken_back_and_nothing_is_erased(
     }  # fmt: skip
     assert [row.corrected for row in receipts(devices[0], run)][:4] == [-10] * 4  # type: ignore[attr-defined]
     entry = AuditEntry.objects.get(code="ledger.reversed")
-    assert entry.data == {"entries": 8, "samples": -120, "reason": "poisoned gradients"}
+    assert entry.data == {
+        "entries": 8,
+        "rejected": 0,
+        "samples": -120,
+        "reason": "poisoned gradients",
+    }
     kept = totals()
     totals_rebuild(run)
     assert totals() == kept
@@ -96,6 +109,38 @@ def test_other_lineages_and_rejected_entries_are_left_alone(
         work=[Work(devices[0], 5)],
     )  # fmt: skip
     assert not entries_reversible(run, [1], bob, from_epoch=99).exists()
+
+
+def test_what_still_waits_is_rejected_and_cannot_count_later(
+    run: Run, devices: list[Device], alice: User, bob: User
+) -> None:
+    (waiting,) = epoch_credit(
+        run, lineage=1, epoch=99, finished_at=timezone.now(), seconds=1.0,
+        work=[Work(devices[0], 5)], state=CreditState.PROVISIONAL,
+    )  # fmt: skip
+    assert not entries_reversible(run, [1], bob, from_epoch=99).exists()
+    found = entries_rejectable(run, [1], bob, from_epoch=6)
+    assert list(found) == [waiting]
+    assert not entries_rejectable(run, [1], bob, from_epoch=6, device=devices[1]).exists()
+    entries_reverse(alice, run, entries_reversible(run, [1], bob, from_epoch=6), "x", waiting=found)
+    entry = LedgerEntry.objects.get(settles=waiting)
+    assert (entry.state, entry.samples, entry.reason) == ("rejected", 5, "x")
+    assert not entries_rejectable(run, [1], bob, from_epoch=6).exists()
+    assert AuditEntry.objects.get(code="ledger.reversed").data["rejected"] == 1
+    assert totals()["bob"] == (180, 12 * 36.0)
+
+
+def test_an_entry_that_waited_and_was_confirmed_is_taken_back_once(
+    run: Run, devices: list[Device], alice: User, bob: User
+) -> None:
+    (waiting,) = epoch_credit(
+        run, lineage=1, epoch=99, finished_at=timezone.now(), seconds=1.0,
+        work=[Work(devices[0], 5)], state=CreditState.PROVISIONAL,
+    )  # fmt: skip
+    entries_add([settlement_of(waiting, 4, CreditState.CONFIRMED, "")])
+    before = totals()["bob"]
+    entries_reverse(alice, run, entries_reversible(run, [1], bob, from_epoch=99), "x")
+    assert totals()["bob"] == (before[0] - 4, before[1] - 1.0)
 
 
 def test_who_may_and_why(run: Run, devices: list[Device], alice: User, bob: User) -> None:

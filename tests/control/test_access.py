@@ -19,6 +19,7 @@ RUN_PAGES = (
     "/control/runs/{}/workers/trainer-1/now/",
     "/control/runs/{}/revocations/",
     "/control/runs/{}/people/bob/bar/",
+    "/control/runs/{}/suspicions/",
     "/control/runs/{}/undo/",
     "/control/runs/{}/undo/?target=user%3Abob&from_epoch=0",
 )

@@ -10,6 +10,7 @@ from django.utils import timezone
 from tests.control.scenes import harmed_run
 from tests.factories_runs import (
     Swarm,
+    accounts_make,
     config_publish,
     observation_make,
     report_make,
@@ -140,10 +141,11 @@ def test_the_page_shows_how_far_it_has_come(desk: Client, swarm: Swarm) -> None:
     now = timezone.now() + timedelta(seconds=5)
     Peer.objects.filter(device=swarm.coordinator).update(lineage=2)
     Peer.objects.filter(pk=swarm.volunteers[1].peer.pk).update(lineage=2)
+    report, charlie = report_make(swarm, 2, now), swarm.volunteers[1]
     peer = observation_make(
-        swarm.volunteers[1], now, epoch=3, lineage=2, revocations_seq=1, config_version=2
-    )
-    report = report_make(swarm, 2, now)
+        charlie, now, epoch=3, lineage=2, revocations_seq=1, config_version=2,
+        **accounts_make(swarm, charlie, [report]),
+    )  # fmt: skip
     snapshot_take(swarm, now, lineage=2, epoch=3, peers=(peer,), finished_epochs=(report,))
     page = desk.get(f"{path}now/").text
     assert "1 of 1 trainers began anew" in page

@@ -13,6 +13,7 @@ from training.coordinator.aggregate import (
     MAX_WORK_ROWS,
     PeerView,
     SwarmFigures,
+    peers_that_fit,
     reports_that_fit,
     snapshot_make,
     swarm_figures,
@@ -158,3 +159,15 @@ def test_a_snapshot_keeps_the_peers_seen_last_in_a_steady_order() -> None:
     assert key_of(str(MAX_PEERS + 2)) not in keys
     assert (snapshot.seq, snapshot.epoch, len(snapshot.bootstrap_peers)) == (7, 3, 64)
     assert [r.epoch for r in snapshot.finished_epochs] == [2]
+
+
+@pytest.mark.parametrize("length", [10, 400, 1000])
+def test_peers_whose_reports_do_not_fit_have_their_turn_in_the_next_snapshots(length: int) -> None:
+    peers = [view(str(n), jws="x" * length).observation for n in range(40)]
+    shown: set[str] = set()
+    for seq in range(1, 12):
+        chosen = peers_that_fit(peers, seq, limit=4000)
+        assert sum(len(peer.jws) for peer in chosen) <= 4000
+        assert [p.key_thumbprint for p in chosen] == sorted(p.key_thumbprint for p in chosen)
+        shown |= {peer.key_thumbprint for peer in chosen}
+    assert len(shown) == 40

@@ -299,3 +299,27 @@ def test_the_times_of_the_rule_follow_the_run() -> None:
     )
     rules = EpochRules.of(config)
     assert (rules.grace, rules.patience) == (timedelta(seconds=7), timedelta(seconds=37))
+
+
+def test_a_report_names_records_discarded_work_and_the_whole_that_was_accumulated() -> None:
+    book = settled_book()
+    book.observe(progress("alice", 1, 96, 0))
+    book.observe(progress("bob", 1, 500, 0))
+    book.observe(progress("charlie", 1, 4, -5))
+    book.observe(progress("alice", 2, 0, 5))
+    book.observe(progress("bob", 2, 0, 6))
+    book.observe_metrics(key_of("alice"), metrics(2, 6, {1: 80}), at(6))
+    book.observe_metrics(key_of("bob"), metrics(2, 7), at(7))
+    (report,) = book.close(at(12))
+    assert [(w.samples, w.recorded) for w in report.work] == [(80, 96)]
+    assert [(w.key_thumbprint, w.samples) for w in report.discarded] == [(key_of("bob"), 500)]
+    assert report.accumulated == 600
+
+
+def test_an_epoch_that_was_partly_watched_tells_no_records() -> None:
+    book = EpochBook(RULES)
+    book.observe(progress("alice", 1, 96, 0))
+    book.observe_metrics(key_of("alice"), metrics(2, 1, {1: 120}), at(1))
+    (report,) = book.close(at(20))
+    assert [(w.samples, w.recorded) for w in report.work] == [(120, None)]
+    assert (report.accumulated, report.discarded) == (None, ())

@@ -81,6 +81,7 @@ def scene_make() -> Scene:
         "public_id": swarm.volunteers[0].device.public_id,
         "device_id": swarm.volunteers[0].device.public_id,
         "token_id": str(token_issue(volunteer, "read")[0].pk),
+        "suspicion_id": "404",
         "event": "pause",
         "epoch": "7",
         "sha256": "0" * 64,

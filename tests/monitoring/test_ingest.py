@@ -141,8 +141,9 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_peers(
     jws = snapshot_sign(swarm, snapshot_make(swarm, now, epoch=1, finished_epochs=(report,)), now)
     credential = swarm.credential
 
-    # Eight of them for the revocation list, of which three only while it is new.
-    with django_assert_num_queries(34):
+    # Eight of them for the revocation list, of which three only while it is new; eight for the
+    # evidence and what is noticed in it.
+    with django_assert_num_queries(39):
         snapshot_ingest(credential, swarm.run, jws, now)
 
 

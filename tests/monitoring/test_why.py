@@ -16,7 +16,11 @@ from tests.factories_runs import (
     swarm_make,
 )
 from web.accounts.models import Device, User
-from web.monitoring.models import Peer, RunSwarm
+from web.contributions.grounds import Ground, SuspicionKind
+from web.contributions.models import LedgerEntry
+from web.contributions.noticing import Found
+from web.contributions.suspicions import suspicions_raise
+from web.monitoring.models import EpochRecord, Peer, RunSwarm
 from web.monitoring.selectors import why_chain
 from web.runs.models import Run
 from web.runs.services import run_transition
@@ -35,7 +39,8 @@ def swarm(alice: User, bob: User) -> Swarm:
 def test_all_links_hold_for_a_trainer_that_is_counted(swarm: Swarm) -> None:
     chain = why_chain(swarm.run, swarm.volunteers[0].device)
     assert [link.step for link in chain] == [
-        "account", "joined", "run", "version", "heartbeat", "coordinator", "swarm", "counted",
+        "account", "joined", "run", "version", "heartbeat", "coordinator", "swarm", "key", "config",
+        "averaged", "plausible", "counted",
     ]  # fmt: skip
     assert all(link.ok and not link.remedy for link in chain)
     assert chain[-1].text == "50 samples of epoch 0 were counted."
@@ -75,6 +80,27 @@ def _coordinator_away(swarm: Swarm) -> None:
 
 def _unseen(swarm: Swarm) -> None:
     Peer.objects.update(seen_at=None)
+    RunSwarm.objects.update(live={})
+
+
+def _unsigned(swarm: Swarm) -> None:
+    """The coordinator shows it, and no signature of its device was good for long."""
+    Peer.objects.update(seen_at=timezone.now() - timedelta(minutes=2))
+
+
+def _stay_behind(swarm: Swarm) -> None:
+    Peer.objects.update(lineage=9)
+
+
+def _miss_epochs(swarm: Swarm) -> None:
+    now = timezone.now()
+    for epoch in range(1, 4):
+        EpochRecord.objects.create(run=swarm.run, lineage=1, epoch=epoch, finished_at=now)
+
+
+def _suspect(swarm: Swarm) -> None:
+    found = Found(swarm.volunteers[0].device.pk, SuspicionKind.CLOCK)
+    suspicions_raise(swarm.run, [found], timezone.now())
 
 
 @pytest.mark.parametrize(
@@ -88,7 +114,23 @@ def _unseen(swarm: Swarm) -> None:
         (_silence, "heartbeat", "The last heartbeat came 3 min ago."),
         (_never, "heartbeat", "The last heartbeat came never."),
         (_coordinator_away, "coordinator", "The coordinator was last heard 5 min ago."),
-        (_unseen, "swarm", "The coordinator saw its signed records never."),
+        (_unseen, "swarm", "The coordinator saw its records never."),
+        (
+            _unsigned,
+            "key",
+            "Its records are not signed with the key that is bound to bob, or are too old.",
+        ),
+        (
+            _stay_behind,
+            "config",
+            "It trains by an old config of the run, which has a new lineage, 1, now.",
+        ),
+        (_miss_epochs, "averaged", "3 epochs finished without it."),
+        (
+            _suspect,
+            "plausible",
+            "Its new work waits for an organiser: its signed reports are dated wrongly.",
+        ),
     ],
 )
 def test_the_chain_stops_at_the_first_broken_link(
@@ -103,22 +145,52 @@ def test_the_chain_stops_at_the_first_broken_link(
     assert broken.remedy
 
 
-def test_before_the_first_epoch_nothing_is_counted_yet(alice: User, bob: User) -> None:
+def test_before_the_first_epoch_nothing_can_be_told(alice: User, bob: User) -> None:
     swarm = swarm_make(run_make(alice), 1, users=[bob])
     snapshot_take(swarm)
-    assert why_chain(swarm.run, swarm.volunteers[0].device)[-1].text == (
-        "No finished epoch has counted it yet."
-    )
+    last = why_chain(swarm.run, swarm.volunteers[0].device)[-1]
+    assert (last.step, last.ok, last.text) == (
+        "averaged", None, "No epoch has finished since it joined.",
+    )  # fmt: skip
+    assert last.remedy
 
 
-def test_what_was_rejected_says_why(swarm: Swarm) -> None:
-    _ban(swarm)
-    now = timezone.now()
-    snapshot_take(swarm, now, epoch=2, finished_epochs=(report_make(swarm, 1, now),))
-    User.objects.update(banned_at=None)
-    snapshot_take(swarm)
-    broken = why_chain(swarm.run, Device.objects.get(pk=swarm.volunteers[0].device.pk))[-1]
-    assert broken.text == "50 samples of epoch 1 were not counted: this account is suspended."
+@pytest.mark.parametrize(
+    ("ground", "state", "step", "text"),
+    [
+        (Ground.NOT_IN_GROUP, "provisional", "averaged", "are provisional: why"),
+        (Ground.NOT_IN_GROUP, "rejected", "averaged", "were not counted: why"),
+        (Ground.DISCARDED, "rejected", "averaged", "were not counted: why"),
+        (Ground.AWAITING_WITNESSES, "provisional", "averaged", "are provisional: why"),
+        (Ground.QUARANTINED, "provisional", "plausible", "are provisional: why"),
+        (Ground.IMPLAUSIBLE, "rejected", "plausible", "were not counted: why"),
+        (Ground.DECIDED, "rejected", "counted", "were not counted: why"),
+        (Ground.BARRED, "rejected", "counted", "were not counted: why"),
+        (Ground.UNWITNESSED, "confirmed", "counted", "were counted: why"),
+        (Ground.PROVEN, "confirmed", "counted", "were counted"),
+    ],
+)
+def test_the_newest_entry_says_which_link_does_not_hold(
+    swarm: Swarm, ground: Ground, state: str, step: str, text: str
+) -> None:
+    device = swarm.volunteers[0].device
+    LedgerEntry.objects.create(
+        run=swarm.run, lineage=1, epoch=7, device=device, user=device.user, samples=1234,
+        state=state, ground=ground, reason="why" if ground else "", finished_at=timezone.now(),
+    )  # fmt: skip
+    last = why_chain(swarm.run, device)[-1]
+    ok = {"provisional": None, "rejected": False, "confirmed": True}[state]
+    assert (last.step, last.ok, last.text) == (step, ok, f"1,234 samples of epoch 7 {text}.")
+    assert bool(last.remedy) == (ok is not True)
+
+
+def test_what_was_provisional_is_told_by_its_settlement(swarm: Swarm) -> None:
+    device = swarm.volunteers[0].device
+    given = {"run": swarm.run, "lineage": 1, "epoch": 7, "device": device, "user": device.user}
+    given |= {"samples": 5, "finished_at": timezone.now()}
+    first = LedgerEntry.objects.create(state="provisional", ground=Ground.UNSIGNED, **given)
+    LedgerEntry.objects.create(state="confirmed", settles=first, **given)
+    assert why_chain(swarm.run, device)[-1].text == "5 samples of epoch 7 were counted."
 
 
 def test_a_stranger_has_not_joined(swarm: Swarm, charlie: User) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 from django.utils import timezone
 
 from tests.factories import device_make
+from tests.factories_ledger import FinishedEpoch, Work, epochs_credit
 from training.protocol.api import LivePeer
 from training.protocol.states import PeerState, Reach, Role
 from web.accounts.models import Device, User
-from web.contributions.services import FinishedEpoch, Work, epochs_credit
 from web.monitoring.feed import EventLine
 from web.monitoring.live import live_write, run_lock
 from web.monitoring.livestate import Figures

@@ -21,6 +21,8 @@ TABLE = {
     "/runs/python-docs/leaderboard/": (200, 200, 200, 200, 403),
     "/runs/python-docs/join/": (200, 200, 200, 200, 403),
     "/runs/python-docs/join/waiting/": (LOGIN, 200, 200, 200, 403),
+    "/runs/python-docs/why/": (LOGIN, 200, 200, 200, 403),
+    "/runs/secret/why/": (LOGIN, 200, 200, 404, 403),
     "/runs/secret/": (404, 200, 200, 404, 403),
     "/runs/secret/join/": (404, 200, 200, 404, 403),
     "/runs/secret/leaderboard/": (404, 200, 200, 404, 403),

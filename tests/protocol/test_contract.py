@@ -48,6 +48,9 @@ SAMPLES: dict[str, BaseModel] = {
         samples_per_second=12.5,
         loss=8.25,
         recent=(metrics.EpochSamples(epoch=2, samples=512),),
+        rounds=(
+            metrics.RoundSeen(epoch=2, group_size=3, weights={"QmAlice": 640, "QmCharlie": None}),
+        ),
         taken_at=AT,
     ),
     "snapshot": metrics.SwarmSnapshot(
@@ -63,7 +66,9 @@ SAMPLES: dict[str, BaseModel] = {
             metrics.EpochReport(
                 epoch=2,
                 finished_at=AT,
-                work=(metrics.EpochWork(key_thumbprint="0" * 64, samples=512),),
+                work=(metrics.EpochWork(key_thumbprint="0" * 64, samples=512, recorded=512),),
+                discarded=(metrics.EpochWork(key_thumbprint="1" * 64, samples=8, recorded=8),),
+                accumulated=520,
             ),
         ),
     ),

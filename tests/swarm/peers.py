@@ -87,3 +87,8 @@ def training_peer(
             yield peer
         finally:
             peer.optimizer.shutdown()
+
+
+def hiveminds_own(ours: type) -> type:
+    """Return the class of hivemind that one of ours stands for."""
+    return next(base for base in ours.__mro__ if base.__module__.startswith("hivemind."))

@@ -16,6 +16,7 @@ from typing import Any
 
 import hivemind
 import torch
+from joserfc.jwk import OKPKey
 
 from tests.swarm.stand_in_passes import PassOffice, clock_measured
 from training.client.clock import SiteClock
@@ -23,9 +24,10 @@ from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.config import RunConfig
 from training.protocol.envelope import sign
-from training.protocol.keys import key_generate
-from training.protocol.metrics import EpochSamples, PeerMetrics
+from training.protocol.keys import key_generate, key_load
+from training.protocol.metrics import EpochSamples, PeerMetrics, RoundSeen
 from training.protocol.names import TYP_METRICS
+from training.protocol.rounds import round_seen, rounds_that_fit
 from training.swarm.clock import swarm_clock_set, swarm_now, swarm_time
 from training.swarm.dht import dht_start, dht_stop, metrics_store
 from training.swarm.identity import rsa_key
@@ -41,14 +43,21 @@ class Publisher(threading.Thread):
     """Publishes signed metrics every half second."""
 
     def __init__(
-        self, config: RunConfig, dht: hivemind.DHT, key: SwarmKey, gate: Gate | None
+        self,
+        config: RunConfig,
+        dht: hivemind.DHT,
+        key: SwarmKey,
+        *,
+        gate: Gate | None,
+        device: OKPKey,
     ) -> None:
         super().__init__(daemon=True)
         self.gate = gate
-        self.config, self.dht, self.key, self.device = config, dht, key, key_generate()
+        self.config, self.dht, self.key, self.device = config, dht, key, device
         self.epoch = self.samples = self.total = 0
         self.loss: float | None = None
         self.recent: list[EpochSamples] = []
+        self.rounds: list[RoundSeen] = []
 
     def run(self) -> None:
         while True:
@@ -65,6 +74,7 @@ class Publisher(threading.Thread):
                 loss=self.loss,
                 recent=tuple(self.recent[-32:]),
                 revocations_seq=self.gate.view.revocations_seq if self.gate else 0,
+                rounds=rounds_that_fit(self.rounds),
                 taken_at=now,
             )
             lifetime = timedelta(minutes=2)
@@ -113,7 +123,7 @@ def main(
         signal.signal(number, lambda *_: leaving.set())
     watch.start()
     optimizer.load_state_from_peers()
-    publisher = Publisher(config, dht, key, gate)
+    publisher = Publisher(config, dht, key, gate=gate, device=device_key(folder))
     publisher.epoch = optimizer.local_epoch
     if not is_stock:
         publisher.start()
@@ -121,6 +131,8 @@ def main(
     batches = task.batches(config, folder, seed=hash(key.peer_id) % 1000, micro_batch=MICRO_BATCH)
     while not leaving.is_set():
         time.sleep(MICRO_BATCH / speed)
+        while (folder / "sleep").exists():
+            time.sleep(0.1)
         micro_step(folder, optimizer, publisher, task.loss(model, next(batches)), is_stock=is_stock)
     watch.stop()
     optimizer.shutdown()
@@ -159,6 +171,10 @@ def micro_step(
         note_epoch(folder, finished.epoch, finished.samples)
         note_group(folder, finished.group_size, finished.seconds)
         publisher.recent.append(EpochSamples(epoch=finished.epoch, samples=finished.samples))
+        size, own = finished.group_size, publisher.key.peer_id
+        if size:
+            seen = round_seen(finished.epoch, finished.weights, own=own, group_size=size)
+            publisher.rounds.append(seen)
     if not is_stock:
         optimizer.finished.clear()
     publisher.epoch, publisher.samples = optimizer.local_epoch, 0
@@ -167,6 +183,12 @@ def micro_step(
 def note_group(folder: Path, size: int, seconds: float) -> None:
     with (folder / "groups.jsonl").open("a") as file:
         file.write(json.dumps({"at": swarm_time(), "size": size, "seconds": seconds}) + "\n")
+
+
+def device_key(folder: Path) -> OKPKey:
+    """Return the device's key: the one that a test left, or a new one."""
+    path = folder / "device.jwk"
+    return key_load(path.read_text()) if path.exists() else key_generate()
 
 
 def note_epoch(folder: Path, epoch: int, samples: int) -> None:

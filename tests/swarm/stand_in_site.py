@@ -42,6 +42,12 @@ class StandInSite:
         found = json_read(self.folder / "snapshot.json")
         return None if found is None else SwarmSnapshot.model_validate_json(json.dumps(found))
 
+    def snapshots(self, since: int = 0) -> list[SwarmSnapshot]:
+        """Return the accepted snapshots but the first ``since``."""
+        path = self.folder / "snapshots.jsonl"
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []
+        return [SwarmSnapshot.model_validate_json(line) for line in lines[since:]]
+
     @property
     def checkpoints(self) -> list[int]:
         return list((json_read(self.folder / "checkpoints.json") or {}).get("epochs", []))
@@ -68,6 +74,8 @@ class StandInSite:
                 state["repeats"] += known != rows
             json_write(self.folder / "state.json", state)
             json_write(self.folder / "snapshot.json", snapshot.model_dump(mode="json"))
+            with (self.folder / "snapshots.jsonl").open("a") as file:
+                file.write(snapshot.model_dump_json() + "\n")
         newest = max(map(int, state["ledger"]), default=None)
         return SnapshotResponse(
             accepted=accepted,

@@ -20,6 +20,7 @@ from hivemind.p2p.servicer import ServicerBase
 from hivemind.proto import auth_pb2, averaging_pb2
 from hivemind.utils import auth, timed_storage
 
+from tests.swarm.peers import hiveminds_own
 from training.swarm.averaging import GradientAverager, TrainingStateAverager
 from training.swarm.clock import swarm_clock_set, swarm_time
 from training.swarm.gated import GatedAverager
@@ -41,7 +42,7 @@ def test_hivemind_is_the_version_whose_insides_were_read() -> None:
 def test_every_handler_of_an_averager_is_gated_and_called_as_hivemind_calls_it(
     ours: type[Any],
 ) -> None:
-    theirs = ours.__mro__[2]
+    theirs = hiveminds_own(ours)
     assert theirs.__module__.startswith("hivemind.")
     assert ours.__name__ == theirs.__name__
     known = {name for name in dir(DecentralizedAverager) if name.startswith("rpc_")}
@@ -62,7 +63,7 @@ def test_hivemind_registers_the_same_calls_for_our_averagers(ours: type[Any]) ->
         fresh._collect_rpc_handlers()
         return sorted(fresh._rpc_handlers, key=lambda handler: handler.method_name)
 
-    assert handlers(ours) == handlers(ours.__mro__[2])
+    assert handlers(ours) == handlers(hiveminds_own(ours))
 
 
 def test_all_calls_to_other_averagers_go_through_get_stub() -> None:

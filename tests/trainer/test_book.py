@@ -97,6 +97,7 @@ def test_recent_epochs_name_what_entered_their_average(tmp_path: Path) -> None:
     it.epoch_finished(finished(9, 80))
     assert it.metrics().recent == (
         EpochSamples(epoch=7, samples=120),
+        EpochSamples(epoch=8, samples=0),
         EpochSamples(epoch=9, samples=80),
     )
 
@@ -125,3 +126,15 @@ def test_before_the_first_step_there_is_no_speed(tmp_path: Path) -> None:
 def test_the_person_sees_the_swarms_samples_or_at_least_the_own(tmp_path: Path) -> None:
     assert book(tmp_path).stats().samples_epoch == 100
     assert book(tmp_path, Numbers(swarm=10)).stats().samples_epoch == 40
+
+
+def test_what_a_round_showed_is_told_and_a_failed_round_showed_nothing(tmp_path: Path) -> None:
+    found = book(tmp_path)
+    seen = {"QmAlice": 96, "QmCharlie": None}
+    found.epoch_finished(
+        FinishedEpoch(epoch=1, samples=40, group_size=3, seconds=1.0, weights=seen)
+    )
+    found.epoch_finished(FinishedEpoch(epoch=2, samples=0, group_size=0, seconds=1.0))
+    found.epoch_finished(FinishedEpoch(epoch=3, samples=50, group_size=1, seconds=1.0))
+    told = found.metrics().rounds
+    assert [(r.epoch, r.group_size, r.weights) for r in told] == [(1, 3, seen), (3, 1, {})]

@@ -29,8 +29,8 @@ def why(args: Arguments, out: Output) -> int:
         answer = client.get(f"/runs/{address.slug}/why/", WhyOut)
     marks = {True: "ok  ", False: "FAIL", None: "?   "}
     lines = [f"{marks[link.ok]}  {link.text}" for link in answer.links]
-    broken = next((link for link in answer.links if link.ok is False), None)
-    lines.append(broken.remedy if broken else "Nothing is broken: what you compute is counted.")
+    stop = next((link for link in answer.links if link.ok is not True), None)
+    lines.append(stop.remedy if stop else "Nothing is broken: what you compute is counted.")
     out.result(answer.model_dump(mode="json"), lines)
     return 0
 

@@ -41,6 +41,10 @@ _KINDS: dict[str, tuple[str, type[BaseModel]]] = {
     names.TYP_KEY: ("word for a new site key", claims.KeyVouch),
 }
 
+_SUMMARY = (
+    "run", "version", "lineage", "epoch", "samples", "state", "reason", "user", "sub", "device",
+)  # fmt: skip
+
 
 @dataclass(frozen=True)
 class _Signer:
@@ -83,8 +87,8 @@ def _lines(kind: str, signer: _Signer, signed: Signed[Any], *, is_valid: bool) -
         f"Issuer {signed.issuer}, key {signed.key_id}.",
         f"Signed at {signed.issued_at.isoformat()}, {verb} {signed.expires_at.isoformat()}.",
     ]
-    summary = ("run", "version", "lineage", "epoch", "samples", "state", "user", "sub", "device")
-    facts = [f"{n} {getattr(signed.body, n)}" for n in summary if hasattr(signed.body, n)]
+    known = [(name, getattr(signed.body, name, "")) for name in _SUMMARY]
+    facts = [f"{name} {value}" for name, value in known if value != ""]
     return [*lines, f"It says: {', '.join(facts)}."] if facts else lines
 
 

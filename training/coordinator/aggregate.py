@@ -13,6 +13,9 @@ MAX_PEERS = 5000
 MAX_WORK_ROWS = 20_000
 """Rows of finished epochs in one snapshot, so that it stays far below the site's limit."""
 
+MAX_JWS_CHARACTERS = 6_000_000
+"""Of all signed reports in one snapshot; the peers that do not fit have their turn in the next."""
+
 
 @dataclass(frozen=True)
 class PeerView:
@@ -89,6 +92,24 @@ def reports_that_fit(pending: Sequence[EpochReport]) -> tuple[EpochReport, ...]:
     return tuple(chosen[:1000])
 
 
+def peers_that_fit(
+    peers: Sequence[PeerObservation], seq: int, limit: int = MAX_JWS_CHARACTERS
+) -> tuple[PeerObservation, ...]:
+    """Return the peers of one snapshot, by key; when not all fit, others the next time."""
+    ordered = sorted(peers, key=lambda o: o.key_thumbprint)
+    length = sum(len(o.jws) for o in ordered)
+    if length <= limit:
+        return tuple(ordered)
+    start = seq * len(ordered) * limit // length % len(ordered)
+    rest, chosen = limit, []
+    for peer in (*ordered[start:], *ordered[:start]):
+        rest -= len(peer.jws)
+        if rest < 0:
+            break
+        chosen.append(peer)
+    return tuple(sorted(chosen, key=lambda o: o.key_thumbprint))
+
+
 def snapshot_make(
     config: RunConfig,
     figures: SwarmFigures,
@@ -100,7 +121,8 @@ def snapshot_make(
     bootstrap_peers: Sequence[str],
 ) -> SwarmSnapshot:
     """Return the numbered snapshot; of too many peers, those seen last are kept."""
-    peers = sorted((v.observation for v in views), key=lambda o: o.seen_at, reverse=True)
+    newest = sorted((v.observation for v in views), key=lambda o: o.seen_at, reverse=True)
+    peers = peers_that_fit(newest[:MAX_PEERS], seq)
     return SwarmSnapshot(
         run=config.run,
         lineage=config.lineage,
@@ -110,7 +132,7 @@ def snapshot_make(
         samples_accumulated=figures.samples_accumulated,
         samples_per_second=figures.samples_per_second,
         loss=figures.loss,
-        peers=tuple(sorted(peers[:MAX_PEERS], key=lambda o: o.key_thumbprint)),
+        peers=peers,
         finished_epochs=reports_that_fit(pending),
         bootstrap_peers=tuple(bootstrap_peers[:64]),
         coordinator_version=TRAINER_VERSION,

@@ -13,11 +13,8 @@ A peer's samples of an epoch count when they entered the average that ended it:
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
 
-from pydantic import BaseModel, Field
-
-from training.protocol.base import Instant
+from training.coordinator.journal import Journal, OpenEpoch, PeerMark, Work
 from training.protocol.config import RunConfig
 from training.protocol.metrics import EpochReport, EpochWork, PeerMetrics
 from training.protocol.states import Role
@@ -54,60 +51,6 @@ class EpochRules:
             live=timedelta(seconds=max(10.0, 5 * publish)),
             settle=timedelta(seconds=max(10.0, 5 * publish)),
         )
-
-
-class Work(BaseModel):
-    """Evidence on one peer in one epoch."""
-
-    recorded: int | None = None
-    """Largest verified progress record."""
-    stated: int | None = None
-    """What its metrics say entered the average."""
-    absent: bool = False
-    """Its metrics cover the epoch and do not name it."""
-    moved_on: bool = False
-    """It showed a later epoch."""
-    loss: float | None = None
-
-    def samples(self, *, partly_watched: bool) -> int:
-        """Return what counts; ``partly_watched``: records of this epoch may have been missed."""
-        if self.stated is not None:
-            if self.recorded is None or partly_watched:
-                return self.stated
-            return min(self.recorded, self.stated)
-        if self.absent or not self.moved_on:
-            return 0
-        return self.recorded or 0
-
-
-class OpenEpoch(BaseModel):
-    """An epoch that is not reported yet."""
-
-    closed_at: Instant | None = None
-    work: dict[str, Work] = Field(default_factory=dict)
-
-
-class PeerMark(BaseModel):
-    """The newest that is known of one peer."""
-
-    epoch: int
-    reported_at: Instant
-    seen_at: Instant
-    client_mode: bool
-    publishes_metrics: bool = False
-
-
-class Journal(BaseModel):
-    """Everything the counting remembers, as it is kept on disk."""
-
-    version: Literal[1] = 1
-    reported: int = -1
-    """Newest reported epoch: older ones are over."""
-    dropped: int = 0
-    """Reports given up because the site did not answer for too long."""
-    open: dict[int, OpenEpoch] = Field(default_factory=dict)
-    peers: dict[str, PeerMark] = Field(default_factory=dict)
-    pending: list[EpochReport] = Field(default_factory=list)
 
 
 class EpochBook:
@@ -253,9 +196,14 @@ class EpochBook:
         partly = epoch <= self._partly_until
         counted = {k: (w.samples(partly_watched=partly), w) for k, w in entry.work.items()}
         work = [
-            EpochWork(key_thumbprint=key, samples=samples)
-            for key, (samples, _) in sorted(counted.items())
+            EpochWork(key_thumbprint=key, samples=samples, recorded=None if partly else w.recorded)
+            for key, (samples, w) in sorted(counted.items())
             if samples > 0
+        ]
+        discarded = [
+            EpochWork(key_thumbprint=key, samples=w.discarded, recorded=w.recorded)
+            for key, w in sorted(entry.work.items())
+            if w.discarded
         ]
         losses = [(n, w.loss) for n, w in counted.values() if n > 0 and w.loss is not None]
         total = sum(n for n, _ in losses)
@@ -265,6 +213,8 @@ class EpochBook:
             loss=sum(n * loss for n, loss in losses) / total if total else None,
             num_peers=len(work),
             work=tuple(work),
+            discarded=tuple(discarded),
+            accumulated=None if partly else sum(w.recorded or 0 for w in entry.work.values()),
         )
 
     def _forget(self, now: datetime) -> None:

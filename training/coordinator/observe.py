@@ -166,6 +166,7 @@ def _loss_samples(seen: SeenMetrics | None) -> int:
     metrics = seen.metrics
     if metrics is None:
         return max(1, seen.record.numbers.samples_accumulated)
-    if metrics.recent:
-        return max(metrics.recent, key=lambda item: item.epoch).samples
+    entered = [item for item in metrics.recent if item.samples]
+    if entered:
+        return max(entered, key=lambda item: item.epoch).samples
     return metrics.samples_accumulated

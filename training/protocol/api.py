@@ -205,6 +205,7 @@ class ReceiptOut(TolerantModel):
     samples: NonNegativeInt
     state: CreditState
     reason: str
+    code: str = ""
     jws: str
 
 
@@ -213,7 +214,7 @@ class WhyLink(TolerantModel):
 
     code: str
     ok: bool | None
-    """None: cannot be told, because an earlier link is broken."""
+    """None: not decided yet."""
     text: str
     remedy: str = ""
 

@@ -34,6 +34,8 @@ Instant = Annotated[datetime, AfterValidator(_require_utc)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(?:-[a-z0-9]+)*$", max_length=60)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 """Lower-case hexadecimal SHA-256."""
+PeerId = Annotated[str, StringConstraints(min_length=1, max_length=120)]
+"""libp2p's name of a peer, base58."""
 Epoch = Annotated[int, Field(ge=0, le=MAX_EPOCH)]
 """Bounded by the databases' columns: one peer's made-up number must not stop a whole snapshot."""
 Ordinal = Annotated[int, Field(ge=1, le=MAX_EPOCH)]

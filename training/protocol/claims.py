@@ -53,7 +53,12 @@ class Receipt(FrozenModel):
     device: str
     samples: Total
     state: CreditState
+    """A provisional one is followed by a receipt of the same epoch that is not."""
     reason: str = ""
+    code: str = ""
+    """Of the reason, such as ``not_in_group``."""
+    waited_since: Instant | None = None
+    """When the entry was written that this one settled."""
 
 
 class Revocations(FrozenModel):

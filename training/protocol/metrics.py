@@ -10,6 +10,7 @@ from training.protocol.base import (
     Instant,
     Loss,
     Ordinal,
+    PeerId,
     Rate,
     Sha256,
     Slug,
@@ -37,6 +38,29 @@ class EpochSamples(TolerantModel):
     samples: Count
 
 
+MAX_ROUNDS = 16
+MAX_ROUND_ROWS = 48
+"""Members of all rounds in one report, which keeps it below a third of a record's limit."""
+MAX_ROUND_MEMBERS = 12
+"""Of a larger group a report names only so many (``training.protocol.rounds``)."""
+
+
+class RoundSeen(TolerantModel):
+    """What one peer saw of the averaging round in which it ended ``epoch``."""
+
+    epoch: Epoch
+    group_size: int = Field(ge=1, le=1_000_000)
+    """Peers in the round, this one included."""
+    weights: dict[PeerId, Count | None] = Field(default_factory=dict, max_length=MAX_ROUND_MEMBERS)
+    """Other members by peer id: the samples that their parts carried when this peer averaged
+    them; None: the member sent it no part (as to a peer in client mode)."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every other member is named."""
+        return len(self.weights) >= self.group_size - 1
+
+
 class PeerMetrics(TolerantModel):
     """A trainer's report, signed with its device key; travels in the DHT and in snapshots."""
 
@@ -58,6 +82,8 @@ class PeerMetrics(TolerantModel):
     learning_rate: Rate = 0.0
     recent: tuple[EpochSamples, ...] = Field(default=(), max_length=32)
     """The last finished epochs, so that a coordinator that was away can catch up."""
+    rounds: tuple[RoundSeen, ...] = Field(default=(), max_length=MAX_ROUNDS)
+    """What the averaging rounds of the last of these epochs showed of other peers."""
     trainer_version: str = Field(default="", max_length=40)
     client_mode: bool = False
     revocations_seq: Total = 0
@@ -87,6 +113,8 @@ class EpochWork(TolerantModel):
 
     key_thumbprint: Sha256
     samples: Count
+    recorded: Count | None = None
+    """Largest progress record that the peer pushed; None: the coordinator was not there."""
 
 
 class EpochReport(TolerantModel):
@@ -97,6 +125,10 @@ class EpochReport(TolerantModel):
     loss: Loss | None = None
     num_peers: int = Field(default=0, ge=0, le=1_000_000)
     work: tuple[EpochWork, ...] = ()
+    discarded: tuple[EpochWork, ...] = ()
+    """Recorded samples that did not enter the average: the peer took over the swarm's state."""
+    accumulated: Total | None = None
+    """Sum of all peers' largest records: no more can have been averaged. None: not known."""
 
 
 class SwarmSnapshot(FrozenModel):

@@ -25,12 +25,13 @@ from training.swarm.clipping import Limits
 from training.swarm.download import StateOffer, bytes_allowed, state_download
 from training.swarm.findings import RoundGuard
 from training.swarm.gated import GatedAverager
+from training.swarm.witness import WitnessAverager
 
 _OVERSHOOT = 1.25
 """An epoch ends a little after its target, at the latest after this many times of it."""
 
 
-class GradientAverager(GatedAverager, grad_averager.GradientAverager):
+class GradientAverager(GatedAverager, WitnessAverager, grad_averager.GradientAverager):
     """Accumulates the mean gradient of this peer's samples and averages it with its peers."""
 
     guard: RoundGuard | None = None

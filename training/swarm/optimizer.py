@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -46,6 +46,9 @@ class FinishedEpoch:
     """Peers in the averaging round, this one included; 1 without a round."""
     seconds: float
     """From the end of the last micro-step to the updated weights."""
+    weights: Mapping[str, int | None] = field(default_factory=dict)
+    """The round's other members by peer id: the samples that their parts carried, or None for
+    those that sent no part to this peer."""
     notes: tuple[str, ...] = ()
     """What the guards refused, in sentences."""
 
@@ -62,9 +65,11 @@ class SwarmOptimizer(hivemind.Optimizer):
         """Called when an epoch is full, before this peer averages."""
         self.leaving = threading.Event()
         """Once set, waiting for others is cut short."""
-        self._group_size = 0
         self._known = known
         self._guard = EpochGuard(kwargs["run_id"])
+        self._group_size: int | None = None
+        """Of this epoch's round; None: there was none."""
+        self._weights: dict[str, int | None] = {}
         self.scheduled_grads: StepControl | None = None
         super().__init__(**kwargs)
 
@@ -140,14 +145,17 @@ class SwarmOptimizer(hivemind.Optimizer):
         self.on_averaging()
         started = time.monotonic()
         epoch, samples = self.local_epoch, self.grad_averager.local_samples_accumulated
-        self._group_size = 1
+        self._group_size, self._weights = None, {}
         self._guard.check_own(self.grad_averager)
         is_sent = not self.grad_averager.is_withheld
         super()._update_global_epoch(grad_scaler)
-        entered = samples if self._group_size and is_sent else 0
-        took = time.monotonic() - started
+        if self._group_size is None:  # no round: nobody is there, or a planned one ran out
+            is_missed = self.num_peers > 1 and self._has_living_peers()
+            self._group_size = 0 if is_missed else 1
+        size, took = self._group_size, time.monotonic() - started
+        entered = samples if size and is_sent else 0
         notes = self.notes_taken()
-        self.finished.append(FinishedEpoch(epoch, entered, self._group_size, took, notes=notes))
+        self.finished.append(FinishedEpoch(epoch, entered, size, took, self._weights, notes))
 
     def notes_taken(self) -> tuple[str, ...]:
         """Return what the guards refused since the last call, in sentences."""
@@ -162,6 +170,8 @@ class SwarmOptimizer(hivemind.Optimizer):
                 group = self._group_wait(control)
                 if self._guard.is_average_usable(self.grad_averager, len(group)):
                     self._group_size = len(group)
+                    own = self.dht.peer_id
+                    self._weights = {str(p): seen for p, seen in group.items() if p != own}
                     self._load_averaged_gradients_into_optimizer_()
                     return
             except Exception:  # noqa: BLE001 - whatever it was, we go on with what we have

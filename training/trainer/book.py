@@ -2,14 +2,15 @@
 
 from collections import deque
 
-from training.protocol.metrics import EpochSamples, PeerMetrics
+from training.protocol.metrics import MAX_ROUNDS, EpochSamples, PeerMetrics, RoundSeen
 from training.protocol.names import TRAINER_VERSION
+from training.protocol.rounds import round_seen, rounds_that_fit
 from training.protocol.states import PeerState, Role
 from training.swarm.clock import swarm_now
 from training.swarm.optimizer import FinishedEpoch, SwarmOptimizer
 from training.trainer.session import TrainerSession, TrainerStats
 
-_RECENT_EPOCHS = 16
+_RECENT_EPOCHS = 32
 
 
 class LossMeter:
@@ -51,6 +52,7 @@ class Book:
     def __init__(self, session: TrainerSession, optimizer: SwarmOptimizer) -> None:
         self._session, self._optimizer = session, optimizer
         self._recent: deque[EpochSamples] = deque(maxlen=_RECENT_EPOCHS)
+        self._rounds: deque[RoundSeen] = deque(maxlen=MAX_ROUNDS)
         self.losses = LossMeter()
         self.state = PeerState.TRAINING
         self.is_paused = False
@@ -61,9 +63,12 @@ class Book:
         self.samples_total += samples
 
     def epoch_finished(self, finished: FinishedEpoch) -> None:
-        if finished.samples:
-            samples = EpochSamples(epoch=finished.epoch, samples=finished.samples)
-            self._recent.append(samples)
+        # Also 0: a round that failed for us is told apart from one that a process before us was in.
+        self._recent.append(EpochSamples(epoch=finished.epoch, samples=finished.samples))
+        if finished.group_size:
+            own, size = self._session.key.peer_id, finished.group_size
+            seen = round_seen(finished.epoch, finished.weights, own=own, group_size=size)
+            self._rounds.append(seen)
         self.losses.epoch_end()
 
     @property
@@ -90,6 +95,7 @@ class Book:
             mini_steps=self.losses.num_steps,
             learning_rate=float(self._optimizer.opt.param_groups[0]["lr"]),
             recent=tuple(self._recent),
+            rounds=rounds_that_fit(tuple(self._rounds)),
             trainer_version=TRAINER_VERSION,
             client_mode=self._session.client_mode,
             revocations_seq=0 if gate is None else gate.view.revocations_seq,

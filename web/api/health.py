@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from training.protocol.names import TRAINER_VERSION
 from training.protocol.states import RunState
+from web.contributions.models import LedgerCheck
 from web.core.pulse import PULSE_CELERY, pulse_age
 from web.core.redis import redis_client
 from web.monitoring.models import RunSwarm
@@ -49,9 +50,10 @@ def readyz(request: HttpRequest) -> HttpResponse:
         "redis": _attempt(_redis),
         "celery": _attempt(_celery),
     }
-    body: dict[str, Any] = {"checks": checks, "coordinators": {}}
+    body: dict[str, Any] = {"checks": checks, "coordinators": {}, "ledger": None}
     if checks["database"]["ok"]:
         body["coordinators"] = _coordinators()
+        body["ledger"] = _ledger()  # told, not asked for: the site works with wrong totals
     good = all(check["ok"] for check in (*checks.values(), *body["coordinators"].values()))
     body["status"] = "ok" if good else "unavailable"
     response = JsonResponse(body, status=200 if good else 503)
@@ -72,6 +74,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     age = Gauge(
         "beeyard_run_snapshot_age_seconds", "Age of the snapshot", ["run"], registry=registry
     )
+    check = LedgerCheck.objects.first()
+    if check is not None:
+        text = "Totals that differ from the ledger, by the newest nightly check"
+        Gauge("beeyard_ledger_differences", text, registry=registry).set(check.num_differences)
     for swarm in RunSwarm.objects.select_related("run").filter(run__is_public=True):
         for name, gauge in gauges.items():
             value = swarm.live.get(name)
@@ -81,6 +87,15 @@ def metrics(request: HttpRequest) -> HttpResponse:
             seconds = (timezone.now() - swarm.received_at).total_seconds()
             age.labels(run=swarm.run.slug).set(seconds)
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _ledger() -> dict[str, Any] | None:
+    """Return what the newest comparison of totals and ledger found."""
+    check = LedgerCheck.objects.first()
+    if check is None:
+        return None
+    age = (timezone.now() - check.at).total_seconds()
+    return {"ok": not check.num_differences, "age": age, "differences": check.num_differences}
 
 
 def _attempt(check: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -118,12 +118,15 @@ def receipt_out(entry: LedgerEntry) -> ReceiptOut:
         samples=entry.samples + corrected,
         state=CreditState(entry.state),
         reason="corrected by an organiser" if corrected else entry.reason,
+        code="corrected" if corrected else entry.ground,
+        waited_since=entry.settles.recorded_at if entry.settles else None,
     )
     return ReceiptOut(
         epoch=receipt.epoch,
         samples=receipt.samples,
         state=receipt.state,
         reason=receipt.reason,
+        code=receipt.code,
         jws=site_sign(receipt, TYP_RECEIPT, RECEIPT_LIFETIME),
     )
 

@@ -12,28 +12,6 @@ for runs whose epochs really last longer."""
 
 
 @dataclass(frozen=True)
-class Claim:
-    """Samples that one swarm key had in a finished epoch, and the device it belongs to."""
-
-    device_id: int
-    user_id: int
-    samples: int
-    barred: str = ""
-    """Why the device may not be credited, such as ``this account is suspended``."""
-
-
-@dataclass(frozen=True)
-class Credit:
-    """What becomes of one device's claims of one epoch."""
-
-    device_id: int
-    user_id: int
-    samples: int
-    state: CreditState
-    reason: str = ""
-
-
-@dataclass(frozen=True)
 class Entry:
     """The part of a ledger entry that totals are made of."""
 
@@ -54,24 +32,6 @@ class Total:
     seconds: float = 0.0
     epochs: int = 0
     last_at: datetime | None = None
-
-
-def credits_of(claims: Iterable[Claim]) -> list[Credit]:
-    """Return one credit per device; claims of several keys of one device are added up.
-
-    Work without samples earns nothing and makes no entry.
-    """
-    merged: dict[int, Claim] = {}
-    for claim in claims:
-        known = merged.get(claim.device_id)
-        samples = claim.samples + (known.samples if known else 0)
-        merged[claim.device_id] = replace(claim, samples=samples)
-    return [_credit(claim) for claim in merged.values() if claim.samples > 0]
-
-
-def _credit(claim: Claim) -> Credit:
-    state = CreditState.REJECTED if claim.barred else CreditState.CONFIRMED
-    return Credit(claim.device_id, claim.user_id, claim.samples, state, claim.barred)
 
 
 def epoch_seconds(

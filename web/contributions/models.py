@@ -6,8 +6,11 @@ from django.conf import settings
 from django.db import models
 
 from training.protocol.states import CreditState
+from web.contributions.grounds import Ground, SuspicionKind
 
 CREDIT_STATES = [(state.value, state.value) for state in CreditState]
+GROUNDS = [(ground.value, ground.value) for ground in Ground]
+SUSPICION_KINDS = [(kind.value, kind.value) for kind in SuspicionKind]
 
 
 class LedgerIsAppendOnlyError(TypeError):
@@ -28,7 +31,11 @@ class LedgerQuerySet(models.QuerySet["LedgerEntry"]):
 
 
 class LedgerEntry(models.Model):
-    """Samples of one device in one epoch. Never changed; a correction is a new entry."""
+    """Samples of one device in one epoch. Never changed: the database refuses it.
+
+    What follows is a new entry: one that ``settles`` a provisional one, confirmed or rejected,
+    and takes its place; or one that ``corrects`` a confirmed one by adding to it.
+    """
 
     run = models.ForeignKey("runs.Run", on_delete=models.PROTECT, related_name="ledger")
     lineage = models.PositiveIntegerField()
@@ -42,12 +49,17 @@ class LedgerEntry(models.Model):
     seconds = models.FloatField(default=0)
     """Length of the epoch: what device-hours are summed from. Negative in a reversal."""
     state = models.CharField(max_length=20, choices=CREDIT_STATES)
+    ground = models.CharField(max_length=40, default="", blank=True, choices=GROUNDS)
+    """Code of ``reason``."""
     reason = models.CharField(max_length=200, default="", blank=True)
     finished_at = models.DateTimeField()
     """When the epoch ended, by the coordinator's clock."""
     recorded_at = models.DateTimeField(auto_now_add=True)
     corrects = models.ForeignKey(
         "self", on_delete=models.PROTECT, null=True, blank=True, related_name="corrections"
+    )
+    settles = models.OneToOneField(
+        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="settlement"
     )
 
     objects = LedgerQuerySet.as_manager()
@@ -57,12 +69,17 @@ class LedgerEntry(models.Model):
         constraints = (
             models.UniqueConstraint(
                 fields=("run", "lineage", "epoch", "device"),
-                condition=models.Q(corrects__isnull=True),
+                condition=models.Q(corrects__isnull=True, settles__isnull=True),
                 name="one_entry_per_epoch_and_device",
             ),
             models.CheckConstraint(
                 condition=models.Q(samples__gte=0) | models.Q(corrects__isnull=False),
                 name="only_corrections_are_negative",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(settles__isnull=True)
+                | (models.Q(corrects__isnull=True) & ~models.Q(state="provisional")),
+                name="a_settlement_is_final",
             ),
         )
         indexes = (
@@ -101,3 +118,87 @@ class ContributionTotal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.user_id}: {self.samples}"
+
+
+class EpochEvidence(models.Model):
+    """What is known of a finished epoch while devices' claims to it are judged."""
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="evidence")
+    lineage = models.PositiveIntegerField()
+    epoch = models.PositiveIntegerField()
+    finished_at = models.DateTimeField()
+    seconds = models.FloatField(default=0)
+    accumulated = models.BigIntegerField(null=True)
+    claims = models.JSONField(default=dict)
+    """Claim bodies (:class:`web.contributions.claims.Claim`) by peer id."""
+    due_at = models.DateTimeField()
+    """By the site's clock: from then on missing evidence is not waited for."""
+    settled_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = (
+            models.UniqueConstraint(fields=("run", "lineage", "epoch"), name="evidence_once"),
+        )
+        indexes = (
+            models.Index(
+                fields=("run", "due_at"),
+                name="evidence_open",
+                condition=models.Q(settled_at__isnull=True),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.run_id} epoch {self.epoch}: {len(self.claims)} claims"
+
+
+class LedgerCheck(models.Model):
+    """What a comparison of all totals with the ledger found."""
+
+    at = models.DateTimeField()
+    num_totals = models.PositiveIntegerField()
+    num_differences = models.PositiveIntegerField()
+    differences = models.JSONField(default=list)
+    """The first of them: ``run``, ``user``, samples by ``ledger`` and by ``total``."""
+
+    class Meta:
+        ordering = ("-id",)
+
+    def __str__(self) -> str:
+        return f"{self.num_differences} of {self.num_totals} totals differ"
+
+
+class Suspicion(models.Model):
+    """Something that looks wrong about a device; its new work waits until it is decided."""
+
+    class State(models.TextChoices):
+        OPEN = "open"
+        CLEARED = "cleared"
+        UPHELD = "upheld"
+
+    run = models.ForeignKey("runs.Run", on_delete=models.CASCADE, related_name="suspicions")
+    device = models.ForeignKey(
+        "accounts.Device", on_delete=models.CASCADE, related_name="suspicions"
+    )
+    kind = models.CharField(max_length=40, choices=SUSPICION_KINDS)
+    evidence = models.JSONField(default=dict)
+    """Figures behind it, by name, for people to read."""
+    at = models.DateTimeField()
+    state = models.CharField(max_length=10, choices=State, default=State.OPEN)
+    decided_at = models.DateTimeField(null=True, blank=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    reason = models.CharField(max_length=200, default="", blank=True)
+
+    class Meta:
+        ordering = ("-id",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("run", "device", "kind"),
+                condition=models.Q(state="open"),
+                name="one_open_suspicion_of_a_kind",
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.device_id} in {self.run_id}"

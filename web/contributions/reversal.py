@@ -9,15 +9,12 @@ from django.db.models.functions import Coalesce
 from training.protocol.errors import ErrorCode
 from training.protocol.states import CreditState
 from web.accounts.models import Device, User
-from web.contributions.accounting import totals_of
+from web.contributions.ledger import entries_add, entries_waiting, settlement_of
 from web.contributions.models import LedgerEntry
-from web.contributions.services import entry_of, totals_grow
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.models import Run
 from web.runs.selectors import run_is_organised_by
-
-_CHUNK = 5000
 
 
 def entries_reversible(
@@ -39,6 +36,14 @@ def entries_reversible(
     return entries.annotate(counted=counted, spent=spent).filter(counted__gt=0).order_by("pk")
 
 
+def entries_rejectable(
+    run: Run, lineages: Sequence[int], user: User, *, from_epoch: int, device: Device | None = None
+) -> QuerySet[LedgerEntry]:
+    """Return the entries that wait for evidence or for an organiser, and might count later."""
+    entries = entries_waiting(run).filter(lineage__in=lineages, user=user, epoch__gte=from_epoch)
+    return entries if device is None else entries.filter(device=device)
+
+
 def reversal_sums(entries: QuerySet[LedgerEntry]) -> dict[str, int | None]:
     """Return ``num``, ``samples``, ``first`` and ``last`` epoch of entries to be reversed."""
     return entries.aggregate(
@@ -51,9 +56,16 @@ def reversal_sums(entries: QuerySet[LedgerEntry]) -> dict[str, int | None]:
 
 @transaction.atomic
 def entries_reverse(
-    actor: User, run: Run, entries: QuerySet[LedgerEntry], reason: str
+    actor: User,
+    run: Run,
+    entries: QuerySet[LedgerEntry],
+    reason: str,
+    *,
+    waiting: QuerySet[LedgerEntry] | None = None,
 ) -> list[LedgerEntry]:
     """Add a correction to each of ``entries_reversible`` that takes back all it counts.
+
+    ``waiting`` (of ``entries_rejectable``) is rejected, so that it does not count later.
 
     Totals follow in the same transaction. Doing it again finds nothing that still counts.
 
@@ -81,14 +93,18 @@ def entries_reverse(
         )
         for entry in entries
     ]
-    LedgerEntry.objects.bulk_create(corrections, batch_size=_CHUNK)
-    totals_grow(totals_of(map(entry_of, corrections)))
+    rejected = [
+        settlement_of(entry, entry.samples, CreditState.REJECTED, reason)
+        for entry in (waiting if waiting is not None else ())
+    ]
+    entries_add([*corrections, *rejected])
     audit_record(
         actor,
         "ledger.reversed",
         run.slug,
         {
             "entries": len(corrections),
+            "rejected": len(rejected),
             "samples": sum(entry.samples for entry in corrections),
             "reason": reason[:300],
         },

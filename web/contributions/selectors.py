@@ -111,10 +111,12 @@ def user_ledger_rows(user: User) -> QuerySet[LedgerEntry]:
 def receipts(device: Device, run: Run) -> QuerySet[LedgerEntry]:
     """Return what was and was not counted for a device, newest first.
 
-    One row per epoch; ``corrected`` is what later corrections added (mostly below zero).
+    One row per epoch, the newest state of it; ``corrected`` is what later corrections added
+    (mostly below zero).
     """
-    first = LedgerEntry.objects.filter(run=run, device=device, corrects=None)
-    return _loaded(first).annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
+    first = LedgerEntry.objects.filter(run=run, device=device, corrects=None, settlement=None)
+    rows = _loaded(first).select_related("settles")
+    return rows.annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
 
 
 def user_totals(user: User) -> UserTotals:

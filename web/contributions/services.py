@@ -1,31 +1,20 @@
 """Writes of the ledger. A total changes in the transaction of the entry behind it."""
 
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Collection
 
 from django.db import transaction
 
 from training.protocol.errors import ErrorCode
 from training.protocol.states import CreditState
 from web.accounts.models import Device, User
-from web.contributions.accounting import Claim, Entry, Total, credits_of, totals_of
+from web.contributions.accounting import Entry, Total, totals_of
 from web.contributions.models import ContributionTotal, LedgerEntry
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.selectors import barred_user_ids, run_is_organised_by
+from web.runs.selectors import run_is_organised_by
 
 _CHUNK = 5000
-
-
-@dataclass(frozen=True)
-class Work:
-    """Samples of a device in a finished epoch."""
-
-    device: Device
-    """With its ``user`` loaded."""
-    samples: int
 
 
 def barred_reason(device: Device, barred: Collection[int] = ()) -> str:
@@ -40,80 +29,6 @@ def barred_reason(device: Device, barred: Collection[int] = ()) -> str:
     if device.user_id in barred:
         return "this account is barred from the run"
     return ""
-
-
-@dataclass(frozen=True)
-class FinishedEpoch:
-    """An epoch that ended, and who took part."""
-
-    epoch: int
-    finished_at: datetime
-    seconds: float
-    """Its length."""
-    work: Sequence[Work]
-
-
-def epoch_credit(
-    run: Run,
-    *,
-    lineage: int,
-    epoch: int,
-    finished_at: datetime,
-    seconds: float,
-    work: Iterable[Work],
-) -> list[LedgerEntry]:
-    """Write down who took part in one finished epoch; see :func:`epochs_credit`."""
-    finished = FinishedEpoch(epoch, finished_at, seconds, tuple(work))
-    return epochs_credit(run, lineage, [finished])
-
-
-@transaction.atomic
-def epochs_credit(run: Run, lineage: int, finished: Sequence[FinishedEpoch]) -> list[LedgerEntry]:
-    """Write down who took part in finished epochs; return the entries that are new.
-
-    Idempotent by run, lineage, epoch and device: a report that comes again adds nothing. Takes a
-    fixed number of queries. The caller holds the lock of the run's row.
-    """
-    numbers = [item.epoch for item in finished]
-    first = LedgerEntry.objects.filter(
-        run=run, lineage=lineage, epoch__in=numbers, corrects=None
-    ).order_by()
-    known = set(first.values_list("epoch", "device_id"))
-    barred = barred_user_ids(run)
-    entries = [
-        entry
-        for item in finished
-        for entry in _entries(run, lineage, item, barred)
-        if (entry.epoch, entry.device_id) not in known
-    ]
-    if entries:
-        LedgerEntry.objects.bulk_create(entries, batch_size=_CHUNK)
-        totals_grow(totals_of(map(entry_of, entries)))
-    return entries
-
-
-def _entries(
-    run: Run, lineage: int, finished: FinishedEpoch, barred: Collection[int]
-) -> list[LedgerEntry]:
-    claims = [
-        Claim(w.device.pk, w.device.user_id, w.samples, barred_reason(w.device, barred))
-        for w in finished.work
-    ]
-    return [
-        LedgerEntry(
-            run=run,
-            lineage=lineage,
-            epoch=finished.epoch,
-            device_id=credit.device_id,
-            user_id=credit.user_id,
-            samples=credit.samples,
-            seconds=finished.seconds,
-            state=credit.state,
-            reason=credit.reason,
-            finished_at=finished.finished_at,
-        )
-        for credit in credits_of(claims)
-    ]
 
 
 @transaction.atomic

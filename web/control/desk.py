@@ -10,6 +10,7 @@ from django.utils import timezone
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
 from web.control.moves import moves_of
+from web.control.suspicions import suspicions_open
 from web.core.models import AuditEntry
 from web.monitoring.models import Peer
 from web.monitoring.selectors import live_state, revocations_spread, summaries_of
@@ -42,6 +43,7 @@ def desk_context(user: User, run: Run) -> dict[str, Any]:
         "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
         "peers": peer_rows(run),
         "audit": list(audit_of_run(run)[:_SHOWN]),
+        "num_suspicions": suspicions_open(run),
         **revocations_context(user, run),
     }
 

@@ -34,6 +34,21 @@ class BarForm(forms.Form):
     )
 
 
+class SuspicionForm(forms.Form):
+    decision = forms.ChoiceField(
+        label="Decision",
+        choices=(
+            ("cleared", "Nothing is wrong: confirm what waits"),
+            ("upheld", "It is wrong: reject what waits"),
+        ),
+    )
+    reason = forms.CharField(
+        max_length=200,
+        label="Reason",
+        help_text="Kept in the audit log; shown to the person when work is rejected.",
+    )
+
+
 class LaunchForm(forms.Form):
     count = forms.IntegerField(min_value=1, max_value=8, initial=1, label="How many trainers")
 

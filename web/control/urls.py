@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from web.control import bars, people, runs, undo, workers
+from web.control import bars, people, runs, suspicions, undo, workers
 
 app_name = "control"
 urlpatterns = [
@@ -18,6 +18,12 @@ urlpatterns = [
     path("runs/<slug:slug>/undo/", undo.undo_page, name="undo"),
     path("runs/<slug:slug>/undo/<slug:public_id>/", undo.undone_page, name="undone"),
     path("runs/<slug:slug>/undo/<slug:public_id>/now/", undo.undone_fragment, name="undone_now"),
+    path("runs/<slug:slug>/suspicions/", suspicions.suspicions_page, name="suspicions"),
+    path(
+        "runs/<slug:slug>/suspicions/<int:suspicion_id>/",
+        suspicions.suspicion_page,
+        name="suspicion",
+    ),
     path("runs/<slug:slug>/revocations/", bars.revocations_fragment, name="revocations"),
     path("runs/<slug:slug>/people/<str:username>/bar/", bars.person_bar, name="person_bar"),
     path("runs/<slug:slug>/people/<str:username>/unbar/", bars.person_unbar, name="person_unbar"),

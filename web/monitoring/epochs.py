@@ -1,16 +1,17 @@
 """Finished epochs of a snapshot: written to the history and to the ledger, each once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from training.protocol.metrics import EpochReport, SwarmSnapshot
 from training.protocol.states import RunState
 from web.contributions.accounting import epoch_seconds
-from web.contributions.services import FinishedEpoch, Work, epochs_credit
+from web.contributions.settlement import Finished, epochs_settle
 from web.monitoring.feed import EpochLine
 from web.monitoring.livestate import Figures
-from web.monitoring.models import EpochRecord, Peer
+from web.monitoring.models import EpochRecord
+from web.monitoring.observed import Observed
 from web.runs.models import Run
 
 
@@ -25,18 +26,20 @@ class EpochNews:
 
 
 def epochs_record(
-    run: Run, snapshot: SwarmSnapshot, claimed: Mapping[str, Peer], known: Figures
+    run: Run, snapshot: SwarmSnapshot, observed: Observed, known: Figures, now: datetime
 ) -> EpochNews:
-    """Write down the finished epochs that are new. The caller holds the lock of the run."""
-    reports = {report.epoch: report for report in snapshot.finished_epochs}
-    if not reports:
-        return EpochNews([], 0, None)
-    records = EpochRecord.objects.filter(run=run, lineage=snapshot.lineage).order_by()
-    old = set(records.filter(epoch__in=list(reports)).values_list("epoch", flat=True))
-    new = [reports[epoch] for epoch in sorted(set(reports) - old)]
-    lines = _lines(run, snapshot, new, known)
+    """Write down the finished epochs that are new, and what the peers' signed reports say of
+    those that are not settled yet. The caller holds the lock of the run."""
+    lines = _lines_new(run, snapshot, known)
     EpochRecord.objects.bulk_create([_record(run, snapshot.lineage, line) for line in lines])
-    epochs_credit(run, snapshot.lineage, [_finished(line, claimed) for line in lines])
+    epochs_settle(
+        run,
+        snapshot.lineage,
+        finished=[Finished(line.report, line.seconds) for line in lines],
+        members=observed.members,
+        statements=observed.statements,
+        now=now,
+    )
     losses = (line.report.loss for line in lines if line.report.loss is not None)
     return EpochNews(lines, sum(line.samples for line in lines), next(losses, None))
 
@@ -45,6 +48,15 @@ def last_epoch(run: Run, lineage: int) -> int | None:
     """Return the newest finished epoch in the history."""
     records = EpochRecord.objects.filter(run=run, lineage=lineage).order_by("-epoch")
     return records.values_list("epoch", flat=True).first()
+
+
+def _lines_new(run: Run, snapshot: SwarmSnapshot, known: Figures) -> list[EpochLine]:
+    reports = {report.epoch: report for report in snapshot.finished_epochs}
+    if not reports:
+        return []
+    records = EpochRecord.objects.filter(run=run, lineage=snapshot.lineage).order_by()
+    old = set(records.filter(epoch__in=list(reports)).values_list("epoch", flat=True))
+    return _lines(run, snapshot, [reports[e] for e in sorted(set(reports) - old)], known)
 
 
 def _lines(
@@ -84,12 +96,3 @@ def _record(run: Run, lineage: int, line: EpochLine) -> EpochRecord:
         num_peers=line.num_peers,
         loss=line.report.loss,
     )
-
-
-def _finished(line: EpochLine, claimed: Mapping[str, Peer]) -> FinishedEpoch:
-    work = [
-        Work(claimed[item.key_thumbprint].device, item.samples)
-        for item in line.report.work
-        if item.key_thumbprint in claimed
-    ]
-    return FinishedEpoch(line.report.epoch, line.report.finished_at, line.seconds, work)

@@ -14,6 +14,7 @@ from training.protocol.names import TYP_SNAPSHOT
 from training.protocol.states import Role, RunState
 from web.accounts.credentials import Credential
 from web.accounts.models import Device
+from web.contributions.suspicions import suspicions_raise
 from web.core.errors import AppError
 from web.monitoring.epochs import EpochNews, epochs_record, last_epoch
 from web.monitoring.evidence import GONE
@@ -30,6 +31,7 @@ from web.monitoring.services.revocations import (
 )
 from web.monitoring.services.settle import run_settle
 from web.monitoring.spread import peers_late
+from web.monitoring.trails import trails_follow, trails_notice
 from web.runs.lifecycle import RunAction
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import config_current
@@ -97,12 +99,14 @@ def _accept(
 ) -> None:
     """Write everything down. The run's row is locked."""
     known, peers_before = live_stored(swarm)
-    news = epochs_record(run, snapshot, observed.claimed, known)
+    news = epochs_record(run, snapshot, observed, known, now)
     swarm.last_seq = snapshot.seq
+    swarm.trails = trails_follow(swarm.trails, observed.ticks)
+    suspicions_raise(run, trails_notice(swarm.trails), now)
     if snapshot.lineage < config.lineage:
         # The coordinator has not yet taken over the new config: its past counts, its present
         # is of a swarm that ends.
-        swarm.save(update_fields=("last_seq",))
+        swarm.save(update_fields=("last_seq", "trails"))
         return
     swarm.taken_at, swarm.received_at = snapshot.taken_at, now
     figures = _figures(snapshot, known, news)

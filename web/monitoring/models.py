@@ -54,6 +54,8 @@ class RunSwarm(models.Model):
     received_at = models.DateTimeField(null=True, blank=True)
     live = models.JSONField(default=dict)
     """A LiveRun body."""
+    trails = models.JSONField(default=dict, blank=True)
+    """The last reports of each trainer (:mod:`web.monitoring.trails`)."""
 
     def __str__(self) -> str:
         return f"swarm of {self.run_id}"

@@ -13,6 +13,8 @@ from training.protocol.keys import key_load
 from training.protocol.metrics import PeerMetrics, PeerObservation, SwarmSnapshot
 from training.protocol.names import TYP_METRICS
 from training.protocol.states import PeerState, Reach, Role
+from web.contributions.claims import Member, Statement
+from web.contributions.detectors import Tick
 from web.contributions.selectors import public_name
 from web.contributions.services import barred_reason
 from web.monitoring.models import Peer
@@ -36,16 +38,26 @@ class Observed:
     """By public id; peers whose signed numbers are out of date are left out."""
     seen: list[int] = field(default_factory=list)
     """Keys of the Peer rows that the snapshot shows with good signatures."""
+    statements: list[Statement] = field(default_factory=list)
+    """What trainers signed, also when it is out of date: it says what was."""
+    ticks: dict[int, Tick] = field(default_factory=dict)
+    """The same in short, by device."""
     lists: dict[int, int] = field(default_factory=dict)
     """Number of the revocation list that each of those applies."""
     barred: set[int] = field(default_factory=set)
     """Accounts that are barred from the run."""
 
+    @property
+    def members(self) -> dict[str, Member]:
+        """Whose the claimed keys are, by key thumbprint."""
+        return {thumbprint: member_of(peer) for thumbprint, peer in self.claimed.items()}
+
 
 def peers_observe(run: Run, snapshot: SwarmSnapshot, now: datetime) -> Observed:
     """Return the peers of a snapshot, in two queries."""
     thumbprints = {peer.key_thumbprint for peer in snapshot.peers}
-    thumbprints |= {w.key_thumbprint for r in snapshot.finished_epochs for w in r.work}
+    for report in snapshot.finished_epochs:
+        thumbprints |= {w.key_thumbprint for w in (*report.work, *report.discarded)}
     rows = Peer.objects.filter(run=run, key_thumbprint__in=thumbprints)
     observed = Observed(barred=barred_user_ids(run))
     observed.claimed = {row.key_thumbprint: row for row in rows.select_related("device__user")}
@@ -64,11 +76,26 @@ def _observe(
     signed = _signed_metrics(seen.jws, json.dumps(peer.device.jwk)) if seen.jws else None
     if signed is None or not _is_about(signed, peer, snapshot, now):
         observed.peers[peer.public_id] = _unverified(seen)
-    elif signed.expires_at > now:
+        return
+    if signed.body.role is Role.TRAINER:
+        observed.statements.append(Statement(member_of(peer), signed.body))
+        observed.ticks[peer.device_id] = _tick(signed.body, seen)
+    if signed.expires_at > now:
         is_barred = bool(barred_reason(peer.device, observed.barred))
         observed.peers[peer.public_id] = _verified(seen, peer, signed.body, is_barred=is_barred)
         observed.seen.append(peer.pk)
         observed.lists[peer.pk] = signed.body.revocations_seq
+
+
+def _tick(metrics: PeerMetrics, seen: PeerObservation) -> Tick:
+    at = metrics.taken_at.timestamp()
+    late = seen.seen_at.timestamp() - at
+    return Tick(at, metrics.samples_total, metrics.samples_per_second, round(late, 1))
+
+
+def member_of(peer: Peer) -> Member:
+    """Return whose a peer is, as the counting takes it."""
+    return Member(peer.device_id, peer.device.user_id, peer.peer_id, peer.heartbeat_at)
 
 
 def anonymous_id(run: Run, thumbprint: str) -> str:

@@ -17,7 +17,8 @@ from web.monitoring.live import live_now
 from web.monitoring.models import Peer, RunEvent, RunSwarm
 from web.monitoring.series import run_series
 from web.monitoring.spread import revocations_spread
-from web.monitoring.why import Link, why_chain
+from web.monitoring.why import why_chain
+from web.monitoring.why_links import Link
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import Viewer, checkpoint_latest, config_newest, runs_visible
 

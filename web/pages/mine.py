@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
-from training.protocol.states import Role
+from training.protocol.states import CreditState, Role
 from web.accounts.models import Device, User
 from web.accounts.selectors import devices_for
 from web.contributions.models import LedgerEntry
@@ -87,8 +87,8 @@ def device_rows(user: User) -> list[DeviceRow]:
 
 
 def _samples_by_device(user: User, **filters: Any) -> dict[int, int]:
-    entries = LedgerEntry.objects.filter(user=user, **filters).order_by()
-    return dict(entries.values_list("device_id").annotate(total=Sum("samples")))
+    entries = LedgerEntry.objects.filter(user=user, state=CreditState.CONFIRMED, **filters)
+    return dict(entries.order_by().values_list("device_id").annotate(total=Sum("samples")))
 
 
 def _is_fresh(at: datetime | None, now: datetime, limit: timedelta) -> bool:

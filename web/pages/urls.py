@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from web.pages import account, devices, home, join, leaderboard, profile, runs, site
+from web.pages import account, devices, home, join, leaderboard, profile, runs, site, why
 
 app_name = "pages"
 urlpatterns = [
@@ -13,6 +13,7 @@ urlpatterns = [
     path("runs/<slug:slug>/board/", runs.board_fragment, name="board"),
     path("runs/<slug:slug>/series.csv", runs.series_csv, name="series_csv"),
     path("runs/<slug:slug>/leaderboard/", leaderboard.leaderboard_page, name="leaderboard"),
+    path("runs/<slug:slug>/why/", why.why_page, name="why"),
     path("runs/<slug:slug>/join/", join.join_page, name="join"),
     path("runs/<slug:slug>/join/waiting/", join.waiting_fragment, name="join_waiting"),
     path("download/<str:name>", join.download, name="download"),

@@ -47,6 +47,15 @@ app.conf.beat_schedule = {
         "task": "web.monitoring.tasks.points_prune_task",
         "schedule": crontab(minute="17"),
     },
+    "evidence-settle": {
+        "task": "web.contributions.tasks.evidence_settle_task",
+        "schedule": 30.0,
+        "options": {"expires": 30},
+    },
+    "ledger-check": {
+        "task": "web.contributions.tasks.ledger_check_task",
+        "schedule": crontab(minute="43", hour="3"),
+    },
     "configs-resign": {
         "task": "web.runs.tasks.configs_resign_task",
         "schedule": crontab(minute="31", hour="*/6"),

@@ -11,7 +11,12 @@ from web.accounts.devices import device_revoke
 from web.accounts.models import Device, User
 from web.accounts.services import user_ban
 from web.contributions.models import LedgerEntry
-from web.contributions.reversal import entries_reverse, entries_reversible, reversal_sums
+from web.contributions.reversal import (
+    entries_rejectable,
+    entries_reverse,
+    entries_reversible,
+    reversal_sums,
+)
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.monitoring.models import HarmUndo
@@ -41,6 +46,8 @@ class HarmPreview:
     """What undoing would do. Counts are of now: work that arrives meanwhile is included then."""
 
     num_entries: int
+    num_waiting: int
+    """Provisional entries, which would be rejected."""
     samples: int
     first_epoch: int | None
     last_epoch: int | None
@@ -59,6 +66,7 @@ def harm_preview(harm: Harm) -> HarmPreview:
     report = config.body.get("report", {}) if config else {}
     return HarmPreview(
         num_entries=sums["num"] or 0,
+        num_waiting=_waiting(harm).count(),
         samples=sums["total"] or 0,
         first_epoch=sums["first"],
         last_epoch=sums["last"],
@@ -110,7 +118,7 @@ def harm_undo(
         )
     _shut_out(actor, harm, action, reason)
     num_peers = len(trainers_present(run))
-    reversed_entries = entries_reverse(actor, run, _entries(harm), reason)
+    reversed_entries = entries_reverse(actor, run, _entries(harm), reason, waiting=_waiting(harm))
     config = run_rewind(actor, run, checkpoint) if checkpoint else None
     now = timezone.now()
     undo = HarmUndo.objects.create(
@@ -135,6 +143,13 @@ def harm_undo(
 def _entries(harm: Harm) -> QuerySet[LedgerEntry]:
     lineages = [lineage for lineage, _ in lineage_path(harm.run)]
     return entries_reversible(
+        harm.run, lineages, harm.user, from_epoch=harm.from_epoch, device=harm.device
+    )
+
+
+def _waiting(harm: Harm) -> QuerySet[LedgerEntry]:
+    lineages = [lineage for lineage, _ in lineage_path(harm.run)]
+    return entries_rejectable(
         harm.run, lineages, harm.user, from_epoch=harm.from_epoch, device=harm.device
     )
 
