@@ -53,5 +53,7 @@ Rate = Annotated[float, Field(ge=0, le=MAX_RATE)]
 """Per second."""
 Seconds = Annotated[float, Field(gt=0, le=86_400)]
 """A rhythm or a patience: above a day it is a mistake, far above it no clock can count it."""
+Norm = Annotated[float, Field(ge=0, le=1e39)]
+"""Of many numbers: whatever single precision holds."""
 Loss = Annotated[float, Field(ge=-1e39, le=1e39)]
 """Whatever single precision holds, also of a model that diverges."""

@@ -7,6 +7,7 @@ from training.protocol.base import (
     FileSize,
     FrozenModel,
     Instant,
+    Norm,
     Ordinal,
     Sha256,
     Slug,
@@ -87,7 +88,7 @@ class CheckpointManifest(FrozenModel):
     files: tuple[CheckpointFile, ...]
     schema_sha256: Sha256 | None = None
     """Hash of names, shapes and types of the model's tensors; None in old manifests."""
-    parameter_norm: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    parameter_norm: Norm | None = None
     """Norm over all trainable parameters."""
 
 
