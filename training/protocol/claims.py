@@ -82,7 +82,7 @@ class CheckpointManifest(FrozenModel):
     files: tuple[CheckpointFile, ...]
     schema_sha256: Sha256 | None = None
     """Hash of names, shapes and types of the model's tensors; None in old manifests."""
-    parameter_norm: float | None = Field(default=None, ge=0, allow_inf_nan=False)
+    parameter_norm: float | None = Field(default=None, ge=0, le=1e15)
     """Norm over all trainable parameters."""
 
 
