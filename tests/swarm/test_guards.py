@@ -49,6 +49,21 @@ def offer(peer: Peer, epoch: int, change: Callable[[torch.Tensor], torch.Tensor]
     averager.local_epoch = averager.state_sharing_priority = epoch
 
 
+def states_average(*peers: Peer) -> None:
+    """Let peers average their weights, all at once."""
+    rounds = [
+        threading.Thread(
+            target=optimizer_of(peer).state_averager.step,
+            kwargs={"averaging_round": True, "averaging_opts": {"timeout": 15}},
+        )
+        for peer in peers
+    ]
+    for one in rounds:
+        one.start()
+    for one in rounds:
+        one.join(40)
+
+
 @pytest.mark.parametrize("value", [math.nan, 1e6])
 def test_odd_gradients_of_ones_own_are_told_not_used_and_not_counted(
     tmp_path: Path, value: float
@@ -144,17 +159,12 @@ def test_weights_of_a_peer_that_went_astray_do_not_spread(tmp_path: Path) -> Non
     ):
         fill(mallory, lambda values: values * 100)
         before = [parameter.detach().clone() for parameter in optimizer_of(alice).parameters]
-        rounds = [
-            threading.Thread(
-                target=optimizer_of(peer).state_averager.step,
-                kwargs={"averaging_round": True, "averaging_opts": {"timeout": 15}},
-            )
-            for peer in (alice, mallory)
-        ]
-        for one in rounds:
-            one.start()
-        for one in rounds:
-            one.join(40)
+        notes: tuple[str, ...] = ()
+        for _ in range(4):  # they may miss each other
+            states_average(alice, mallory)
+            notes += optimizer_of(alice).notes_taken()
+            if notes:
+                break
         pairs = zip(before, optimizer_of(alice).parameters, strict=True)
         assert all(torch.equal(a, b) for a, b in pairs)
-        assert any("cannot be right" in note for note in optimizer_of(alice).notes_taken())
+        assert any("cannot be right" in note for note in notes)
