@@ -2,7 +2,6 @@
 
 import gc
 import os
-import warnings
 from collections.abc import Iterator
 
 import psutil
@@ -25,6 +24,6 @@ def _no_leftovers() -> Iterator[None]:
                 process.kill()
         except (psutil.NoSuchProcess, ProcessLookupError):
             continue
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # hivemind leaves event loops to the garbage collector
-        gc.collect()
+    # hivemind leaves open event loops behind. Collecting them warns, and closing a handle that
+    # closes already ends the whole process in libuv: whatever this test left is never collected.
+    gc.freeze()
