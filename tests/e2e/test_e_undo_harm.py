@@ -47,9 +47,9 @@ def test_no_secret_is_in_an_argument_list_a_workers_environment_or_a_log(
     secrets = secrets_of(site)
     kinds = {Path(name).name for name in secrets}
     assert kinds >= {"organiser", "secret_key", "site.jwk", "device.jwk", "token"}, kinds
-    processes = site.processes()
-    workers = [p for p in processes if p.environ().get("BEEYARD_PROCESS", "").startswith(RUN)]
-    assert len(workers) >= 3
+    # The test before may have stopped and started the site.
+    wait_for("coordinator and two trainers", lambda: len(site.processes(RUN)) >= 3, 120)
+    processes, workers = site.processes(), site.processes(RUN)
     texts = {f"argv of {p.pid}": readable(p, "cmdline") for p in processes}
     texts |= {f"environment of {p.pid}": readable(p, "environ") for p in workers}
     texts["output"] = site.log()

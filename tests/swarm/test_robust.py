@@ -156,6 +156,6 @@ def test_without_a_guard_the_round_is_hivemind_s_own(monkeypatch: pytest.MonkeyP
     made: list[str] = []
     monkeypatch.setattr(robust, "AllReduceRunner", lambda **_: made.append("plain"))
     monkeypatch.setattr(robust, "GuardedAllReduce", lambda **_: made.append("guarded"))
-    robust._runner_make()
-    robust._runner_make(guard=RoundGuard(LIMITS))
+    robust.runner_make()
+    robust.runner_make(guard=RoundGuard(LIMITS))
     assert made == ["plain", "guarded"]

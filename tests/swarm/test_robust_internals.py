@@ -4,6 +4,8 @@ moved: read the change before anything else, since a guard that no longer overri
 import hashlib
 import importlib.metadata
 import inspect
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -68,9 +70,19 @@ def test_what_was_read_has_not_moved(function: Callable[..., Any]) -> None:
 
 
 def test_rounds_are_made_by_the_name_that_is_replaced() -> None:
-    assert averager.AllReduceRunner is robust._runner_make
+    assert averager.AllReduceRunner is robust.runner_make
     source = inspect.getsource(DecentralizedAverager._run_allreduce_inplace_)
     assert "runner = AllReduceRunner(" in source
+
+
+def test_what_a_trainer_imports_replaces_it() -> None:
+    """In a process of its own: this one has imported what a trainer may not."""
+    code = (
+        "import training.swarm.optimizer\n"
+        "from hivemind.averaging import averager\n"
+        "assert averager.AllReduceRunner.__module__ == 'training.swarm.robust'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 import torch
+from hivemind.averaging import averager as hivemind_averager
 from hivemind.averaging.allreduce import AveragingMode
 from hivemind.averaging.control import StepControl
 from hivemind.averaging.group_info import GroupInfo
@@ -25,7 +26,11 @@ from training.swarm.clipping import Limits
 from training.swarm.download import StateOffer, bytes_allowed, state_download
 from training.swarm.findings import RoundGuard
 from training.swarm.gated import GatedAverager
+from training.swarm.robust import runner_make
 from training.swarm.witness import WitnessAverager
+
+# The name by which hivemind makes its rounds; the averagers below hand them their guard.
+hivemind_averager.AllReduceRunner = runner_make
 
 _OVERSHOOT = 1.25
 """An epoch ends a little after its target, at the latest after this many times of it."""

@@ -6,8 +6,8 @@ absurdly far from one's own values; otherwise one's own stay. What goes over the
 hivemind's, so guarded and other peers average together.
 
 hivemind makes its runner by the name ``AllReduceRunner`` in its averager module, from the
-keyword arguments of ``_run_allreduce_inplace_``: that name is replaced by :func:`_runner_make`,
-which takes a ``guard`` and without one makes hivemind's own.
+keyword arguments of ``_run_allreduce_inplace_``: our averagers' module replaces that name by
+:func:`runner_make`, which takes a ``guard`` and without one makes hivemind's own.
 """
 
 import asyncio
@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from hivemind.averaging import averager as hivemind_averager
 from hivemind.averaging.allreduce import AllReduceRunner
 from hivemind.averaging.partition import (
     AllreduceException,
@@ -233,10 +232,8 @@ def root_mean_square(tensors: Sequence[Tensor]) -> float:
     return size if math.isfinite(size) else 0.0
 
 
-def _runner_make(*, guard: RoundGuard | None = None, **kwargs: Any) -> AllReduceRunner:
+def runner_make(*, guard: RoundGuard | None = None, **kwargs: Any) -> AllReduceRunner:
+    """Return one round's runner: guarded if there is a guard."""
     if guard is None:
         return AllReduceRunner(**kwargs)
     return GuardedAllReduce(guard=guard, **kwargs)
-
-
-hivemind_averager.AllReduceRunner = _runner_make
