@@ -58,18 +58,23 @@ async def _attack(key_file: Path, run_id: str, addresses: Sequence[str]) -> dict
     got: dict[str, Any] = {"bytes": 0, "codes": [], "dht": [], "connected": 0, "libp2p": set()}
     p2p = await P2P.create(identity_path=str(key_file), nat_port_map=False)
     try:
-        for address in map(Multiaddr, addresses):
-            peer = PeerID.from_base58(address["p2p"])
-            await p2p._client.connect(peer, [address.decapsulate("/p2p/" + address["p2p"])])
-            got["connected"] += 1
-            got["libp2p"] |= await _libp2p(p2p, peer)
-            await _dht(p2p, peer, run_id, got)
-            for averager, name in PREFIXES:
-                stub = averager.get_stub(p2p, peer, namespace=f"{run_id}_{name}")
-                await _averager(stub, got)
+        # All at once: each refusal waits for the second in which the peer asked looks again.
+        await asyncio.gather(*(_peer(p2p, address, run_id, got) for address in addresses))
     finally:
         await p2p.shutdown()
     return got
+
+
+async def _peer(p2p: P2P, address: str, run_id: str, got: dict[str, Any]) -> None:
+    entrance = Multiaddr(address)
+    peer = PeerID.from_base58(entrance["p2p"])
+    await p2p._client.connect(peer, [entrance.decapsulate("/p2p/" + entrance["p2p"])])
+    got["connected"] += 1
+    got["libp2p"].update(await _libp2p(p2p, peer))
+    await _dht(p2p, peer, run_id, got)
+    for averager, name in PREFIXES:
+        stub = averager.get_stub(p2p, peer, namespace=f"{run_id}_{name}")
+        await _averager(stub, got)
 
 
 async def _libp2p(p2p: P2P, peer: PeerID) -> set[str]:
@@ -108,7 +113,8 @@ async def _dht(p2p: P2P, peer: PeerID, run_id: str, got: dict[str, Any]) -> None
 
 
 async def _averager(stub: Any, got: dict[str, Any]) -> None:
-    got["bytes"] += await _state_bytes(stub)
+    given = await _state_bytes(stub)
+    got["bytes"] += given
     join = averaging_pb2.JoinRequest(
         schema_hash=b"x" * 20, expiration=time.time() + 10, group_key="k", gather=b""
     )
