@@ -1,8 +1,8 @@
 """No relay: p2pd would carry connections of anybody who asks, and there is no pass for that.
 
 p2pd (of hivemind 1.1.12) begins with the relay enabled, and its flags ``-relay`` and
-``-relayService`` can only enable it: what they leave is relay.New for everybody. A config file can
-disable it. hivemind does not hand that flag on; the flags of its modes are all that can be added to.
+``-relayService`` can only enable it: what they leave is relay.New for everybody. A config file
+can disable it. hivemind does not hand that flag on; the flags of its modes can be added to.
 """
 
 from pathlib import Path
