@@ -12,7 +12,9 @@ echo "== Redis and PostgreSQL"
 "${pytest[@]}" -m "(redis or postgres) and not e2e and not benchmark" || status=1
 echo "== swarm"
 # Two files at a time: most of their time is spent waiting for averaging rounds.
-"${pytest[@]}" -n 2 --dist loadfile -m "swarm and not e2e and not benchmark" || status=1
+"${pytest[@]}" -n 2 --dist loadfile -m "swarm and not quiet and not e2e and not benchmark" || status=1
+echo "== swarm, measured"
+"${pytest[@]}" -m "swarm and quiet and not e2e and not benchmark" || status=1
 echo "== end to end"
 "${pytest[@]}" -m "e2e and not benchmark" || status=1
 exit $status

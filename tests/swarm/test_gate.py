@@ -29,7 +29,7 @@ from training.swarm.admission import admission_ask
 from training.swarm.clock import swarm_clock_set
 from training.swarm.dht import SwarmError, dht_start, dht_stop
 
-pytestmark = [pytest.mark.swarm, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.swarm, pytest.mark.quiet, pytest.mark.timeout(240)]
 
 log = logging.getLogger(__name__)
 PASS_SECONDS = 12.0
