@@ -29,7 +29,7 @@ from training.protocol.metrics import EpochSamples, PeerMetrics, RoundSeen
 from training.protocol.names import TYP_METRICS
 from training.protocol.rounds import round_seen, rounds_that_fit
 from training.swarm.clock import swarm_clock_set, swarm_now, swarm_time
-from training.swarm.dht import dht_start, dht_stop, metrics_store
+from training.swarm.dht import SwarmError, dht_start, dht_stop, metrics_store
 from training.swarm.identity import rsa_key
 from training.swarm.optimizer import swarm_optimizer
 from training.swarm.watch import GateWatch
@@ -102,15 +102,7 @@ def main(
     clock = clock_measured(ahead)
     swarm_clock_set(clock.correction)
     gate = gate_make(folder, config, key, site=site, clock=clock)
-    dht = dht_start(
-        key=key,
-        run_id=config.swarm_id,
-        initial_peers=peers,
-        bind="127.0.0.1",
-        port=0,
-        client_mode=False,
-        gate=gate,
-    )
+    dht = dht_enter(config, key, peers=peers, gate=gate)
     watch = GateWatch(
         dht, key=key, gate=gate, clock=clock, spreads_list=False, revoked=lambda: None
     )
@@ -137,6 +129,29 @@ def main(
     watch.stop()
     optimizer.shutdown()
     dht_stop(dht)
+
+
+def dht_enter(
+    config: RunConfig, key: SwarmKey, *, peers: list[str], gate: Gate | None
+) -> hivemind.DHT:
+    """Try again, as a real trainer does: a busy peer may answer late."""
+    attempts = 3
+    while True:
+        try:
+            return dht_start(
+                key=key,
+                run_id=config.swarm_id,
+                initial_peers=peers,
+                bind="127.0.0.1",
+                port=0,
+                client_mode=False,
+                gate=gate,
+            )
+        except SwarmError as error:
+            attempts -= 1
+            if not attempts or not error.may_be_refusal:
+                raise
+            time.sleep(2)
 
 
 def gate_make(
