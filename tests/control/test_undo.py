@@ -1,5 +1,6 @@
 """Barring, and the guided way: ban, recompute, roll back."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -84,6 +85,17 @@ def test_the_desk_says_who_has_not_seen_the_list(desk: Client, swarm: Swarm, bob
     assert "seen by 1 of 1 peers" in page
     assert "charlie" not in page
     assert "Every peer had it" in page
+
+
+def test_the_preview_of_the_sites_own_trainers_begins_at_what_they_have(
+    desk: Client, swarm: Swarm, bob: User
+) -> None:
+    User.objects.filter(pk=bob.pk).update(is_service=True)
+    page = desk.get(UNDO, {"target": "user:bob", "from_epoch": "3"}).text
+    effect = re.search(r"<dt>Leaderboard</dt><dd>([\d,]+) → <strong>(-?[\d,]+)</strong>", page)
+    assert effect
+    before, after = (int(number.replace(",", "")) for number in effect.groups())
+    assert before == totals()["bob"] > after >= 0
 
 
 def test_the_preview_says_what_would_happen_and_changes_nothing(desk: Client, swarm: Swarm) -> None:

@@ -99,8 +99,11 @@ class Installation:
             return database.execute(query, values).fetchall()
 
     def ledger(self) -> dict[tuple[int, int], int]:
-        """Return samples by (epoch, device); a doubled row fails here."""
-        found = self.rows("select epoch, device_id, samples from contributions_ledgerentry")
+        """Return samples by (epoch, device) as first entered; a doubled row fails here."""
+        found = self.rows(
+            "select epoch, device_id, samples from contributions_ledgerentry"
+            " where settles_id is null and corrects_id is null"
+        )
         keys = [(epoch, device) for epoch, device, _ in found]
         assert len(keys) == len(set(keys)), "a ledger row stands twice"
         return {(epoch, device): samples for epoch, device, samples in found}

@@ -63,10 +63,10 @@ class BoardEffect:
 
 def board_effect(harm: Harm, preview: HarmPreview) -> BoardEffect:
     """Return the account's samples and rank now and after the reversal (no suspension)."""
-    totals = ContributionTotal.objects.filter(run=harm.run, user__is_service=False)
+    totals = ContributionTotal.objects.filter(run=harm.run)
     before = totals.filter(user=harm.user).values_list("samples", flat=True).first() or 0
     after = before - preview.samples
-    others = totals.exclude(user=harm.user).filter(user__banned_at=None)
+    others = totals.exclude(user=harm.user).filter(user__is_service=False, user__banned_at=None)
 
     def rank(samples: int) -> int | None:
         if samples <= 0 or harm.user.is_service or harm.user.is_banned:
