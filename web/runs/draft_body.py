@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
@@ -63,13 +63,11 @@ def value_check(value: Any, depth: int = 0) -> Any:
         raise DraftError("It is nested too deeply.")
     if isinstance(value, str):
         text_check(value)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise DraftError("It holds a number that is too large.")
-    elif isinstance(value, int) and abs(value) >= 2**63:
+    elif isinstance(value, int | float) and not abs(value) < 2**63:  # also what is no number
         raise DraftError("It holds a number that is too large.")
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            text_check(str(name))
+            text_check(name)
             value_check(item, depth + 1)
     elif isinstance(value, list | tuple):
         for item in value:
@@ -134,6 +132,12 @@ def text_at(body: Any, field: ConfigField) -> str:
     return str(value)
 
 
+def artifacts_of(body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the files that a draft names; what is no such entry is left out."""
+    found = body.get("artifacts")
+    return [entry for entry in found if isinstance(entry, dict)] if isinstance(found, list) else []
+
+
 def body_errors(body: Mapping[str, Any], params_schema: Schema, *, title: str) -> dict[str, str]:
     """Return what does not fit: a sentence for each dotted path."""
     own = {"title": title, **body_own(body), "run": "draft", "version": 1}
@@ -176,16 +180,14 @@ def _params_model(schema: Schema) -> type[BaseModel]:
         # Names of strangers: an alias, so that none of them means something to pydantic.
         default = Field(default=... if name in needed else None, alias=name, **limits)
         fields[f"field_{len(fields)}"] = (_type_of(spec), default)
-    extra = "forbid" if schema.get("additionalProperties") is False else "ignore"
-    config = ConfigDict(extra=extra, allow_inf_nan=False)
+    is_closed = schema.get("additionalProperties") is False
+    config = ConfigDict(extra="forbid" if is_closed else "ignore", allow_inf_nan=False)
     return create_model("Params", __config__=config, **fields)
 
 
 def _type_of(spec: Schema) -> Any:
     choices = spec.get("enum")
     if isinstance(choices, list) and choices and all(isinstance(c, str) for c in choices):
-        from typing import Literal
-
         return Literal[tuple(choices)]
     if spec.get("items") == {"type": "string"}:
         return tuple[str, ...]

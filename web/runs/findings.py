@@ -40,8 +40,8 @@ class Fleet:
     """Seen in the last day."""
     memory_bytes: tuple[int, ...] = ()
     """Of each of these that says so: of its graphics card, or of the machine without one."""
-    versions: tuple[str, ...] = ()
-    """Of the trainers on each of these."""
+    num_outdated: int = 0
+    """Of these: have a trainer that the config calls too old."""
     is_of_run: bool = True
 
 
