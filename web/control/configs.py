@@ -1,7 +1,6 @@
 """Configs at the desk: written as a draft, checked, published, exported, imported."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 from django.contrib import messages
@@ -47,8 +46,8 @@ from web.runs.services import (
     draft_save,
 )
 
-MAX_ARTIFACT = 64 * 2**20
-"""Bytes of a file that is stored through the page."""
+MAX_ARTIFACT = 900_000
+"""Bytes of a file that is stored through the page: browsers may send little more in one request."""
 
 
 @run_desk
@@ -126,14 +125,15 @@ def draft_file_view(request: DeskRequest, run: Run) -> HttpResponse:
     _writer_require(request, run)
     upload = request.FILES.get("artifact")
     if upload is None or upload.size is None or upload.size > MAX_ARTIFACT:
-        limit = f"{MAX_ARTIFACT // 2**20} MiB"
-        messages.error(request, f"Choose a file of at most {limit}; larger ones: see the docs.")
+        messages.error(
+            request,
+            f"Choose a file of at most {MAX_ARTIFACT // 1000} kB; an admin stores larger ones "
+            "with manage.py artifact_store.",
+        )
     else:
         name = request.POST.get("name", "").strip() or upload.name or ""
         try:
-            path = getattr(upload, "temporary_file_path", None)
-            source = Path(path()) if path else upload.read()
-            draft_file_add(request.user, run, source, name)
+            draft_file_add(request.user, run, upload.read(), name)
             messages.success(request, f"{name} is stored, and the draft names it.")
         except AppError as error:
             if error.code != ErrorCode.BODY_INVALID:

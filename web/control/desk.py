@@ -17,7 +17,7 @@ from web.monitoring.selectors import live_state, revocations_spread, summaries_o
 from web.runs.config_diff import config_diff
 from web.runs.lifecycle import OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
-from web.runs.selectors import draft_of, run_is_organised_by
+from web.runs.selectors import run_is_organised_by
 from web.workers.models import ManagedWorker
 from web.workers.selectors import managed_workers
 
@@ -58,7 +58,7 @@ def desk_context(user: User, run: Run) -> dict[str, Any]:
         "moves": moves_of(RunState(run.state)) if may_move else [],
         "workers": worker_rows(run),
         "configs": config_rows(run),
-        "draft": draft_of(run),
+        "draft": getattr(run, "draft", None),
         "may_draft": may_move and run.state not in OVER,
         "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
         "peers": peer_rows(run),

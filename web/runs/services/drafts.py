@@ -1,7 +1,6 @@
 """Drafts of configs: begun, saved under an optimistic lock, imported, published."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -68,7 +67,7 @@ def draft_import(actor: User, run: Run, body: Mapping[str, Any]) -> ConfigDraft:
 
 
 @transaction.atomic
-def draft_file_add(actor: User, run: Run, source: Path | bytes, name: str) -> ConfigDraft:
+def draft_file_add(actor: User, run: Run, source: bytes, name: str) -> ConfigDraft:
     """Store a file on the site and name it in the draft, in place of one of the same name.
 
     Raises:
