@@ -47,7 +47,7 @@ from web.runs.services import (
 )
 
 MAX_ARTIFACT = 900_000
-"""Bytes of a file that is stored through the page: browsers may send little more in one request."""
+"""Bytes of a file that is stored through the page: browsers may send little more at once."""
 
 
 @run_desk
@@ -187,7 +187,7 @@ def _draft_context(run: Run) -> dict[str, Any]:
     draft, newest, tasks = draft_of(run), config_newest(run), tasks_allowed()
     body = draft.body if draft else body_own(newest.body) if newest else {}
     errors = errors_of(run, body, tasks)
-    groups = groups_of(body, errors, tasks)
+    groups = groups_of(body, errors, tasks, title=run.title)
     return {
         "run": run,
         "draft": draft,

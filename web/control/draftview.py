@@ -1,7 +1,7 @@
 """A draft as its form shows it: fields in groups, each with value, help and error."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from web.runs.catalogue import TaskInfo
@@ -85,11 +85,17 @@ def errors_of(run: Run, body: Mapping[str, Any], tasks: Mapping[str, TaskInfo]) 
 
 
 def groups_of(
-    body: Mapping[str, Any], errors: Mapping[str, str], tasks: Mapping[str, TaskInfo]
+    body: Mapping[str, Any],
+    errors: Mapping[str, str],
+    tasks: Mapping[str, TaskInfo],
+    *,
+    title: str,
 ) -> list[Group]:
-    """Return the fields of a draft in their groups."""
+    """Return the fields of a draft in their groups; ``title`` is the run's, its default."""
     groups = {key: Group(key, *words) for key, words in _TITLES.items()}
     for item in fields_for(task_named(body), tasks):
+        if item.name == "title":
+            item = replace(item, default=title)
         key = item.path[0] if len(item.path) > 1 else ""
         value = text_at(body, item)
         choices = _choices(item, value, tasks)

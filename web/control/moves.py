@@ -49,13 +49,17 @@ def move_effect(
         ]
     if move.event == "pause":
         return [
-            f"{who} will stop computing {soon} and stay connected; their work is kept.",
+            f"{who} will stop computing {soon} and stay connected; their work is kept."
+            if num_trainers
+            else "Nobody trains now.",
             "Nobody new can join. Counted samples stay counted.",
             "The page says that the run is paused, by whom, until when and why.",
         ]
     if move.event == "finish":
         return [
-            f"{who} will leave {soon}, after the micro-step they are in.",
+            f"{who} will leave {soon}, after the micro-step they are in."
+            if num_trainers
+            else "Nobody trains now.",
             "The run is finished when all have left, or after three minutes.",
             "Checkpoints, history and credit stay. Managed workers of the run stop.",
         ]
