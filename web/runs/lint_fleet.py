@@ -16,6 +16,8 @@ RARE_SECONDS = 6 * 3600.0
 """A crash loses what was computed since the last saved state."""
 SLOW_LINE = 20e6
 """Bits per second of a usual home's upload."""
+_STILL = 1e-6
+"""Samples per second below which nobody trains."""
 _MET = "swarm.target_batch_size"
 
 
@@ -25,7 +27,7 @@ def predicted_seconds(config: RunConfig, situation: Situation) -> float | None:
     A model of another size is reckoned to be slower or faster by its work per sample.
     """
     rate = situation.fleet.samples_per_second
-    if rate <= 0:
+    if rate < _STILL:
         return None
     old, new = situation.previous_size, situation.size
     if old is not None and new is not None:
