@@ -38,12 +38,16 @@ def addresses_dial(addresses: Sequence[str]) -> tuple[Dialled, ...]:
 def target_of(address: str) -> tuple[str, int] | None:
     """Return host and TCP port of a multiaddress; None: it is not one that can be dialled."""
     parts = address.strip("/").split("/")
-    if len(parts) < 4 or parts[0] not in ("ip4", "ip6", "dns", "dns4", "dns6"):
+    if (
+        not address.isascii()
+        or len(parts) < 4
+        or parts[0] not in ("ip4", "ip6", "dns", "dns4", "dns6")
+    ):
         return None
     if parts[2] != "tcp" or not parts[3].isdecimal() or not 0 < len(parts[3]) <= 5:
         return None
     port = int(parts[3])
-    if not 0 < port < 65_536 or not parts[1].isascii():
+    if not 0 < port < 65_536:
         return None
     if parts[0].startswith("ip"):
         try:

@@ -138,7 +138,7 @@ def _entrance(config: RunConfig, situation: Situation) -> Iterator[Finding]:
         yield Finding(
             "bootstrap_unreachable",
             Severity.ERROR if situation.state is RunState.OPEN else Severity.WARNING,
-            f"None of the {len(dialled)} addresses at which the swarm is entered answers: "
+            f"No address at which the swarm is entered answers ({len(dialled)} dialled): "
             f"{lost[0].text}.",
             "See that the coordinator runs and its port is open.",
         )
@@ -150,7 +150,7 @@ def _entrance(config: RunConfig, situation: Situation) -> Iterator[Finding]:
             "Old ones are forgotten after a week; look at the coordinators that should run.",
         )
     elif dialled:
-        text = f"The swarm can be entered: {len(dialled)} of {len(dialled)} addresses answer."
+        text = f"The swarm can be entered: all addresses ({len(dialled)} dialled) answer."
         yield Finding("bootstrap_reachable", Severity.INFO, text)
     elif situation.state is RunState.OPEN:
         yield Finding(
