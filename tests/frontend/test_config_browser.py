@@ -1,5 +1,6 @@
 """Runs and their configs in a real browser: made, edited, checked, published, paused, finished."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,108 @@ def cookie(address: str, alice: User) -> str:
     return client.cookies["sessionid"].value
 
 
+@dataclass
+class Walk:
+    """One visitor's way through the pages; what is too wide is written down."""
+
+    page: Any
+    address: str
+    folder: Path
+    name: str
+    too_wide: list[str] = field(default_factory=list)
+
+    def look(self, name: str) -> None:
+        self.page.wait_for_timeout(150)
+        self.page.screenshot(path=self.folder / f"{name}-{self.name}.png", full_page=True)
+        if self.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            self.too_wide.append(name)
+
+    def sees(self, text: str) -> None:
+        self.page.get_by_text(text).first.wait_for(timeout=8000)
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name, exact=True).click()
+
+    def follow(self, name: str) -> None:
+        self.page.get_by_role("link", name=name).click()
+
+    def fill(self, label: str, text: str) -> None:
+        self.page.get_by_label(label).fill(text)
+
+
+def make_and_publish(walk: Walk) -> None:
+    page = walk.page
+    page.goto(f"{walk.address}/control/")
+    walk.look("list")
+    walk.follow("New run")
+    walk.look("new")
+    walk.fill("Title", "Tiny things")
+    walk.fill("Address", "tiny-things")
+    walk.fill("Summary", "To try it.")
+    page.get_by_label("Tiny", exact=False).first.check()
+    walk.press("Make the run")
+    page.wait_for_url("**/tiny-things/draft/")
+    walk.look("draft")
+    walk.fill("Target batch size", "many")
+    walk.press("Save and check")
+    walk.sees("1 value does not fit yet")
+    assert page.get_by_label("Target batch size").input_value() == "many", "nothing is lost"
+    walk.look("draft-wrong")
+    walk.fill("Target batch size", "512")
+    page.get_by_label("Robust averaging").select_option("off")
+    walk.press("Save and check")
+    page.wait_for_url("**/draft/check/")
+    walk.sees("1 warning to confirm")
+    walk.look("check")
+    walk.press("Publish version 1")
+    assert page.url.endswith("/draft/check/"), "the browser asks for the tick first"
+    page.get_by_label("I know, publish all the same").check()
+    walk.press("Publish version 1")
+    page.wait_for_url("**/tiny-things/*#configs")
+    walk.sees("Version 1 is published")
+    walk.look("published")
+
+
+def open_pause_and_resume(walk: Walk) -> None:
+    walk.follow("Open…")
+    walk.press("Open the run")
+    walk.sees("was opened by alice")
+    walk.follow("Pause…")
+    walk.sees("Nobody trains now.")
+    walk.page.get_by_label("How long").select_option("60")
+    walk.fill("Reason", "a new disk")
+    walk.look("pause")
+    walk.press("Pause the run")
+    walk.sees("a new disk")
+    walk.look("paused")
+    walk.follow("Open…")
+    walk.press("Open the run")
+
+
+def change_and_finish(walk: Walk) -> None:
+    page, desk = walk.page, f"{walk.address}/control/runs/tiny-things/"
+    walk.follow("New version…")
+    walk.fill("Hidden", "64")
+    walk.press("Save and check")
+    walk.sees("A new lineage begins (2)")
+    walk.look("check-lineage")
+    page.goto(desk)
+    walk.follow("Clone…")
+    walk.look("clone")
+    page.goto(f"{walk.address}/control/tasks/")
+    walk.look("tasks")
+    page.goto(f"{desk}message/")
+    walk.fill("Message", "We are done.")
+    walk.press("Send")
+    walk.follow("Finish…")
+    walk.look("finish")
+    walk.press("Finish the run")
+    walk.sees("was finished by alice")
+    walk.look("finished")
+    page.goto(f"{walk.address}/control/")
+    walk.look("list-after")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1366])
 def test_a_run_is_made_edited_checked_published_paused_resumed_and_finished(
@@ -43,83 +146,11 @@ def test_a_run_is_made_edited_checked_published_paused_resumed_and_finished(
 ) -> None:
     viewport = {"width": width, "height": 844 if width < 500 else 768}
     page, said = visit(browser, address, cookie, viewport=viewport, color_scheme=scheme)
-    too_wide = []
-
-    def look(name: str) -> None:
-        page.wait_for_timeout(150)
-        page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
-        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-            too_wide.append(name)
-
-    def sees(text: str) -> None:
-        page.get_by_text(text).first.wait_for(timeout=8000)
-
-    def press(name: str) -> None:
-        page.get_by_role("button", name=name, exact=True).click()
-
-    page.goto(f"{address}/control/")
-    look("list")
-    page.get_by_role("link", name="New run").click()
-    look("new")
-    page.get_by_label("Title").fill("Tiny things")
-    page.get_by_label("Address").fill("tiny-things")
-    page.get_by_label("Summary").fill("To try it.")
-    page.get_by_label("Tiny", exact=False).first.check()
-    press("Make the run")
-    page.wait_for_url("**/tiny-things/draft/")
-    look("draft")
-    page.get_by_label("Target batch size").fill("many")
-    press("Save and check")
-    sees("1 value does not fit yet")
-    assert page.get_by_label("Target batch size").input_value() == "many", "nothing is lost"
-    look("draft-wrong")
-    page.get_by_label("Target batch size").fill("512")
-    page.get_by_label("Robust averaging").select_option("off")
-    press("Save and check")
-    page.wait_for_url("**/draft/check/")
-    sees("1 warning to confirm")
-    look("check")
-    press("Publish version 1")
-    assert page.url.endswith("/draft/check/"), "the browser asks for the tick first"
-    page.get_by_label("I know, publish all the same").check()
-    press("Publish version 1")
-    page.wait_for_url("**/tiny-things/*#configs")
-    sees("Version 1 is published")
-    look("published")
-    page.get_by_role("link", name="Open…").click()
-    press("Open the run")
-    sees("was opened by alice")
-    page.get_by_role("link", name="Pause…").click()
-    sees("Nobody trains now.")
-    page.get_by_label("How long").select_option("60")
-    page.get_by_label("Reason").fill("a new disk")
-    look("pause")
-    press("Pause the run")
-    sees("a new disk")
-    look("paused")
-    page.get_by_role("link", name="Open…").click()
-    press("Open the run")
-    page.get_by_role("link", name="New version…").click()
-    page.get_by_label("Hidden").fill("64")
-    press("Save and check")
-    sees("A new lineage begins (2)")
-    look("check-lineage")
-    page.goto(f"{address}/control/runs/tiny-things/")
-    page.get_by_role("link", name="Clone…").click()
-    look("clone")
-    page.goto(f"{address}/control/tasks/")
-    look("tasks")
-    page.goto(f"{address}/control/runs/tiny-things/message/")
-    page.get_by_label("Message").fill("We are done.")
-    press("Send")
-    page.get_by_role("link", name="Finish…").click()
-    look("finish")
-    press("Finish the run")
-    sees("was finished by alice")
-    look("finished")
-    page.goto(f"{address}/control/")
-    look("list-after")
-    assert too_wide == []
+    walk = Walk(page, address, tmp_path, f"{width}-{scheme}")
+    make_and_publish(walk)
+    open_pause_and_resume(walk)
+    change_and_finish(walk)
+    assert walk.too_wide == []
     assert said == []
 
 
