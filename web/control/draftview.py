@@ -15,6 +15,7 @@ _TITLES: Final = {
     "optimizer": ("Optimizer", "How the model learns from each average."),
     "swarm": ("Swarm", "How peers find each other and average."),
     "checkpoint": ("Checkpoints", "When the state is saved."),
+    "evaluation": ("Evaluation", "How saved states are measured."),
     "report": ("Reporting", "Who tells what to whom, how often."),
 }
 _LONG: Final = frozenset({"title", "task.name"})
@@ -100,8 +101,8 @@ def groups_of(
         value = text_at(body, item)
         choices = _choices(item, value, tasks)
         row = FieldRow(item, value, errors.get(item.name, ""), choices)
-        groups.setdefault(key, Group(key, key, "")).rows.append(row)
-    return list(groups.values())
+        groups.setdefault(key, Group(key, key.capitalize(), "")).rows.append(row)
+    return [group for group in groups.values() if group.rows]
 
 
 def errors_elsewhere(errors: Mapping[str, str], groups: Iterable[Group]) -> list[tuple[str, str]]:
