@@ -226,6 +226,16 @@ def test_a_file_is_stored_and_named_by_the_draft(desk: Client, run: Run) -> None
     assert Artifact.objects.count() == 1
 
 
+def test_a_file_that_is_not_stored_here_is_named(desk: Client, alice: User, run: Run) -> None:
+    entry = {"name": "tokenizer.json", "sha256": "0" * 64, "size": 5}
+    draft_save(alice, run, draft_make(artifacts=[entry]), revision=0)
+    assert "not stored on this site" in desk.get(DRAFT).text
+    page = desk.get(f"{DRAFT}check/", follow=True).text
+    assert "artifacts.0.sha256: this file is not stored on the site." in page
+    assert desk.post(f"{DRAFT}check/", {"revision": "2"}).status_code == 302
+    assert run.configs.count() == 1
+
+
 def test_a_run_is_made_from_a_preset_as_a_draft_that_nobody_else_sees(
     desk: Client, alice: User, charlie: User
 ) -> None:

@@ -84,9 +84,15 @@ def draft_check_page(request: DeskRequest, run: Run) -> HttpResponse:
     if draft is None:
         messages.info(request, "There is no draft to check.")
         return redirect("control:draft", run.slug)
-    context = _check_context(run, draft)
-    if context is None:
+    if errors_of(run, draft.body, tasks_allowed()):
         messages.error(request, "Some fields do not fit yet: the errors stand beside them.")
+        return redirect("control:draft", run.slug)
+    try:
+        context = _check_context(run, draft)
+    except AppError as error:
+        if error.code != ErrorCode.BODY_INVALID:
+            raise
+        messages.error(request, f"It cannot be checked yet. {error.detail}.")
         return redirect("control:draft", run.slug)
     if request.method != "POST":
         return render(request, "control/draft_check.html", context)
@@ -201,17 +207,14 @@ def _draft_context(run: Run) -> dict[str, Any]:
     }
 
 
-def _check_context(run: Run, draft: ConfigDraft) -> dict[str, Any] | None:
-    """Return what the check shows; None: the draft does not fit yet."""
+def _check_context(run: Run, draft: ConfigDraft) -> dict[str, Any]:
+    """Return what the check shows.
+
+    Raises:
+        AppError: BODY_INVALID (a file of the draft is not stored here).
+    """
     newest = config_newest(run)
-    if errors_of(run, draft.body, tasks_allowed()):
-        return None
-    try:
-        config = config_check(run, draft.body, previous=newest)
-    except AppError as error:
-        if error.code != ErrorCode.BODY_INVALID:
-            raise
-        return None
+    config = config_check(run, draft.body, previous=newest)
     now = timezone.now()
     situation = situation_of(run, config, now)
     findings = lint(config, situation)
