@@ -42,7 +42,7 @@ types: setup-dev ## mypy, strict
 	@.venv/bin/mypy
 
 docs: setup-dev ## write the generated reference pages anew
-	@$(PY) scripts/reference_write.py
+	@$(PY) scripts/reference_write.py && $(PY) scripts/catalogue_write.py
 
 clean: ## remove caches; the data folder stays
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -83,6 +83,8 @@ def scene_make() -> Scene:
         "token_id": str(token_issue(volunteer, "read")[0].pk),
         "suspicion_id": "404",
         "event": "pause",
+        "version": "1",
+        "form": "json",
         "epoch": "7",
         "sha256": "0" * 64,
         "key": "no-such-key",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from pydantic import Field, PositiveInt
+from pydantic import ConfigDict, Field, PositiveInt
 from torch.nn.functional import cross_entropy
 
 from training.protocol.base import FrozenModel
@@ -13,9 +13,14 @@ from training.tasks.task import Batch, params_read, seeded
 
 
 class TinyParams(FrozenModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     features: PositiveInt = 16
+    """Numbers in one sample."""
     hidden: PositiveInt = 32
+    """Width of the hidden layer."""
     classes: int = Field(default=4, ge=2)
+    """How many answers there are."""
 
 
 class TinyTask:

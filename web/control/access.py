@@ -43,7 +43,7 @@ def desk_run(user: User, slug: str) -> Run:
         AppError: RUN_NOT_FOUND (not visible to them), FORBIDDEN.
     """
     if user.is_staff:
-        run = Run.objects.select_related("organiser").filter(slug=slug).first()
+        run = Run.objects.select_related("organiser", "draft__edited_by").filter(slug=slug).first()
         if run is None:
             raise AppError(ErrorCode.RUN_NOT_FOUND)
         return run

@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Value
 from django.db.models.functions import Lower
 from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
-from web.control.moves import moves_of
+from web.control.moves import Move, moves_of
 from web.control.suspicions import suspicions_open
 from web.core.models import AuditEntry
 from web.monitoring.models import Peer
 from web.monitoring.selectors import live_state, revocations_spread, summaries_of
 from web.runs.config_diff import config_diff
-from web.runs.models import Run, RunConfigVersion
+from web.runs.lifecycle import OVER
+from web.runs.models import Run, RunConfigVersion, RunMember
 from web.runs.selectors import run_is_organised_by
 from web.workers.models import ManagedWorker
 from web.workers.selectors import managed_workers
@@ -28,7 +29,24 @@ _GOING = (WorkerState.STARTING, WorkerState.RUNNING, WorkerState.TRAINING)
 def desk_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     """Return the runs with their live figures."""
     rows = zip(runs, summaries_of(runs, timezone.now()), strict=True)
-    return [{"run": run, "live": live} for run, live in rows]
+    return [
+        {"run": run, "live": live, "moves": _moves_in_list(run), "may_draft": run.state not in OVER}
+        for run, live in rows
+    ]
+
+
+def runs_with_parts(runs: QuerySet[Run], user: User) -> QuerySet[Run]:
+    """Return the runs with ``is_mine``, whether the account may change them, and their drafts."""
+    member = RunMember.objects.filter(run=OuterRef("pk"), user=user, part=RunMember.Part.ORGANISER)
+    is_mine = Q(Exists(member)) | Q(organiser=user) | Q(Value(user.is_superuser))
+    return runs.select_related("draft__edited_by").annotate(is_mine=is_mine)
+
+
+def _moves_in_list(run: Run) -> list[Move]:
+    """Return the moves that can be taken back: the others belong on the run's own page."""
+    if not getattr(run, "is_mine", False):
+        return []
+    return [move for move in moves_of(RunState(run.state)) if not move.is_final]
 
 
 def desk_context(user: User, run: Run) -> dict[str, Any]:
@@ -40,6 +58,8 @@ def desk_context(user: User, run: Run) -> dict[str, Any]:
         "moves": moves_of(RunState(run.state)) if may_move else [],
         "workers": worker_rows(run),
         "configs": config_rows(run),
+        "draft": getattr(run, "draft", None),
+        "may_draft": may_move and run.state not in OVER,
         "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
         "peers": peer_rows(run),
         "audit": list(audit_of_run(run)[:_SHOWN]),

@@ -34,26 +34,36 @@ def move_named(event: str, state: RunState) -> Move | None:
     return next((move for move in moves_of(state) if move.event == event), None)
 
 
-def move_effect(move: Move, state: RunState, num_trainers: int) -> list[str]:
-    """Return what the move will do, in sentences."""
+def move_effect(
+    move: Move, state: RunState, num_trainers: int, heartbeat_seconds: float = 30.0
+) -> list[str]:
+    """Return what the move will do, in sentences. Trainers hear of it with their heartbeat."""
     who = "1 trainer" if num_trainers == 1 else f"{num_trainers} trainers"
+    soon = f"within about {heartbeat_seconds:g} s"
     if move.event == "open":
         if state is RunState.PAUSED:
-            return ["Trainers that wait go on at their next heartbeat; nobody joins again."]
+            return [f"Trainers that wait go on {soon}; nobody joins again."]
         return [
             "Everybody who sees the run can join it from now on.",
             "Managed workers that are wanted start, the coordinator first.",
         ]
     if move.event == "pause":
         return [
-            f"{who} will stop computing at the next heartbeat and stay connected.",
+            f"{who} will stop computing {soon} and stay connected; their work is kept."
+            if num_trainers
+            else "Nobody trains now.",
             "Nobody new can join. Counted samples stay counted.",
-            "The page says that the run is paused, by whom and why.",
+            "The page says that the run is paused, by whom, until when and why.",
         ]
     if move.event == "finish":
         return [
-            f"{who} will leave at the next heartbeat, after the micro-step they are in.",
+            f"{who} will leave {soon}, after the micro-step they are in."
+            if num_trainers
+            else "Nobody trains now.",
             "The run is finished when all have left, or after three minutes.",
             "Checkpoints, history and credit stay. Managed workers of the run stop.",
         ]
-    return ["The run stays readable at its address. Nothing of it runs any more."]
+    return [
+        "The run stays readable at its address. Nothing of it runs any more.",
+        "Nobody can join it, and it gets no new config.",
+    ]

@@ -2,13 +2,29 @@
 
 from django.urls import path
 
-from web.control import bars, people, runs, suspicions, undo, workers
+from web.control import bars, configs, newruns, people, runs, suspicions, undo, workers
 
 app_name = "control"
 urlpatterns = [
     path("", runs.runs_page, name="runs"),
     path("runs/<slug:slug>/", runs.run_page, name="run"),
     path("runs/<slug:slug>/moves/<slug:event>/", runs.run_move, name="move"),
+    path("runs/<slug:slug>/message/", runs.run_message, name="message"),
+    path("runs/<slug:slug>/clone/", newruns.run_clone_page, name="clone"),
+    path("runs/<slug:slug>/draft/", configs.draft_page, name="draft"),
+    path("runs/<slug:slug>/draft/check/", configs.draft_check_page, name="draft_check"),
+    path("runs/<slug:slug>/draft/discard/", configs.draft_discard_view, name="draft_discard"),
+    path("runs/<slug:slug>/draft/file/", configs.draft_file_view, name="draft_file"),
+    path("runs/<slug:slug>/draft/import/", configs.draft_import_view, name="draft_import"),
+    path("runs/<slug:slug>/draft/export/", configs.draft_export, name="draft_export"),
+    path(
+        "runs/<slug:slug>/configs/<int:version>/<slug:form>/",
+        configs.config_export,
+        name="config_export",
+    ),
+    path("new/", newruns.run_new, name="run_new"),
+    path("tasks/", newruns.tasks_page, name="tasks"),
+    path("tasks/<str:name>/disallow/", newruns.task_disallow_view, name="task_disallow"),
     path("runs/<slug:slug>/workers/", workers.workers_fragment, name="workers"),
     path("runs/<slug:slug>/workers/launch/", workers.workers_launch, name="workers_launch"),
     path("runs/<slug:slug>/workers/<str:name>/", workers.worker_page, name="worker"),

@@ -56,6 +56,11 @@ app.conf.beat_schedule = {
         "task": "web.contributions.tasks.ledger_check_task",
         "schedule": crontab(minute="43", hour="3"),
     },
+    "runs-resume": {
+        "task": "web.runs.tasks.runs_resume_due_task",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
     "configs-resign": {
         "task": "web.runs.tasks.configs_resign_task",
         "schedule": crontab(minute="31", hour="*/6"),

@@ -3,7 +3,15 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
-from web.runs.models import Checkpoint, Run, RunBar, RunConfigVersion, RunMember
+from web.runs.models import (
+    AllowedTask,
+    Checkpoint,
+    ConfigDraft,
+    Run,
+    RunBar,
+    RunConfigVersion,
+    RunMember,
+)
 
 
 @admin.register(Run)
@@ -29,3 +37,13 @@ class RunMemberAdmin(ReadOnlyAdmin):
 @admin.register(RunBar)
 class RunBarAdmin(ReadOnlyAdmin):
     list_display = ("run", "user", "reason", "barred_by", "barred_at")
+
+
+@admin.register(ConfigDraft)
+class ConfigDraftAdmin(ReadOnlyAdmin):
+    list_display = ("run", "revision", "based_on", "edited_by", "edited_at")
+
+
+@admin.register(AllowedTask)
+class AllowedTaskAdmin(ReadOnlyAdmin):
+    list_display = ("name", "summary", "allowed_by", "allowed_at")

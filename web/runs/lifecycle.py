@@ -1,5 +1,6 @@
 """Which moves of a run are allowed, and what its state is then called. Pure."""
 
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from training.protocol.states import RUN_TRANSITIONS, RunState
@@ -43,6 +44,10 @@ COORDINATED = frozenset({RunState.OPEN, RunState.PAUSED, RunState.FINISHING})
 OVER = frozenset({RunState.FINISHING, RunState.FINISHED, RunState.ARCHIVED})
 
 
+MIN_PAUSE, MAX_PAUSE = timedelta(minutes=1), timedelta(days=90)
+"""How far ahead the end of a pause may lie."""
+
+
 class IllegalMove(ValueError):
     """The state does not allow the action; the text says so to the organiser."""
 
@@ -59,8 +64,30 @@ def state_after(state: RunState, action: RunAction) -> RunState:
     return target
 
 
-def state_sentence(action: RunAction, actor: str, reason: str) -> str:
-    """Return the move in words, such as ``paused by alice: disk full``."""
+def until_check(action: RunAction, until: datetime | None, now: datetime) -> None:
+    """Accept the end of a pause.
+
+    Raises:
+        IllegalMove: the move has no end, or the end is too near or too far.
+    """
+    if until is None:
+        return
+    if action is not RunAction.PAUSE:
+        raise IllegalMove("until: only a pause ends by itself.")
+    if not now + MIN_PAUSE <= until <= now + MAX_PAUSE:
+        raise IllegalMove("until: a pause ends in one minute at the earliest, in 90 days at last.")
+
+
+def is_due(state: RunState, until: datetime | None, now: datetime) -> bool:
+    """Whether a pause has come to its end."""
+    return state is RunState.PAUSED and until is not None and until <= now
+
+
+def state_sentence(
+    action: RunAction, actor: str, reason: str, until: datetime | None = None
+) -> str:
+    """Return the move in words: ``paused by alice until 2026-12-02 18:00 UTC: disk full``."""
     by = f" by {actor}" if actor else ""
+    by += f" until {until.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if until else ""
     why = f": {' '.join(reason.split())}" if reason.strip() else ""
     return f"{_PARTICIPLES[action]}{by}{why}"[:MAX_REASON]

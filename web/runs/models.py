@@ -22,6 +22,8 @@ class Run(models.Model):
     state = models.CharField(max_length=20, choices=RUN_STATES, default=RunState.DRAFT)
     state_reason = models.CharField(max_length=300, default="", blank=True)
     state_changed_at = models.DateTimeField(auto_now_add=True)
+    state_until = models.DateTimeField(null=True, blank=True)
+    """When a pause ends by itself; None: when an organiser says so."""
     live_seq = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -113,6 +115,45 @@ class RunConfigVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} v{self.version}"
+
+
+class ConfigDraft(models.Model):
+    """The next version of a run's config, while its organisers write it. May still be wrong."""
+
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="draft")
+    body = models.JSONField(default=dict)
+    """As typed: a field that does not fit is kept as text until somebody mends it."""
+    revision = models.PositiveIntegerField(default=1)
+    """Grows with each change; whoever saves names the one that they saw."""
+    based_on = models.PositiveIntegerField(default=0)
+    """Config version that it was begun from; 0: none was published."""
+    edited_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    edited_at = models.DateTimeField()
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"draft {self.revision} of {self.run_id}"
+
+
+class AllowedTask(models.Model):
+    """A task of an installed package that an admin lets runs of this site name."""
+
+    name = models.CharField(max_length=60, unique=True)
+    summary = models.CharField(max_length=200, default="", blank=True)
+    params_schema = models.JSONField(default=dict)
+    """JSON schema of its parameters, as ``beeyard tasks --json`` prints it."""
+    allowed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    allowed_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ("name",)
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Artifact(models.Model):

@@ -10,12 +10,21 @@ from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
 from web.accounts.models import User
 from web.core.errors import AppError
-from web.runs.models import Checkpoint, Run, RunBar, RunConfigVersion, RunMember
+from web.runs.models import (
+    Artifact,
+    Checkpoint,
+    ConfigDraft,
+    Run,
+    RunBar,
+    RunConfigVersion,
+    RunMember,
+)
 
 Viewer = User | AnonymousUser | None
 FRESH = timedelta(minutes=2)
 """An address that was seen within this time is handed out."""
 MAX_ADDRESSES = 32
+MAX_ARTIFACTS = 200
 
 
 def runs_visible(viewer: Viewer) -> QuerySet[Run]:
@@ -70,6 +79,16 @@ def run_is_organised_by(viewer: Viewer, run: Run) -> bool:
         or run.organiser_id == viewer.pk
         or run.members.filter(user=viewer, part=RunMember.Part.ORGANISER).exists()
     )
+
+
+def draft_of(run: Run) -> ConfigDraft | None:
+    """Return the run's draft with its last editor, None when nobody writes one."""
+    return ConfigDraft.objects.select_related("edited_by").filter(run=run).first()
+
+
+def artifacts_stored() -> list[Artifact]:
+    """Return the files that a config may name, the newest first."""
+    return list(Artifact.objects.order_by("-id")[:MAX_ARTIFACTS])
 
 
 def config_newest(run: Run) -> RunConfigVersion | None:

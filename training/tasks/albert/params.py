@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import ConfigDict, Field, PositiveInt, model_validator
 
 from training.protocol.base import FrozenModel
 
@@ -12,18 +12,28 @@ FileName = str
 class AlbertParams(FrozenModel):
     """Sizes of the model and where the text comes from; the defaults are ALBERT-base."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     hidden_size: PositiveInt = 768
+    """Width of the layers; a multiple of the number of heads. ALBERT-base 768, large 1024."""
     embedding_size: PositiveInt = 128
+    """Width of the word vectors. ALBERT takes 128 in all its sizes."""
     layers: PositiveInt = 12
+    """How often the text passes a layer. ALBERT-base 12, large 24."""
     groups: PositiveInt = 1
     """Layers share their weights within a group: 1 = all layers are the same."""
     heads: PositiveInt = 12
+    """Heads of attention per layer; usually the hidden size divided by 64."""
     intermediate_size: PositiveInt = 3072
+    """Width of the feed-forward part; usually four times the hidden size."""
     vocab_size: PositiveInt = 30_000
     """Not less than the tokenizer's number of pieces."""
     sequence_length: int = Field(default=512, ge=16, le=4096)
+    """Tokens in one sample. Time and memory grow faster than this number."""
     hidden_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Share of values that are dropped at random while training."""
     classifier_dropout: float = Field(default=0.1, ge=0, lt=1)
+    """The same, before the guess about the order of segments."""
 
     mlm_probability: float = Field(default=0.15, gt=0, lt=1)
     """Share of a sample's tokens that are hidden and have to be guessed."""
@@ -31,6 +41,7 @@ class AlbertParams(FrozenModel):
     """Whether the order of the two segments has to be guessed too."""
 
     source: Literal["python-docs", "text-files"] = "python-docs"
+    """Where the text comes from: the documentation inside every Python, or files of the config."""
     files: tuple[FileName, ...] = ()
     """For ``text-files``: names of artifacts of the config, ``.txt`` (documents are separated by
     blank lines) or ``.jsonl`` (a document is a line's ``text``). Artifacts only: a config must

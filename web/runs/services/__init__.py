@@ -8,16 +8,30 @@ from web.runs.services.configs import (
     run_config_publish,
     run_rewind,
 )
+from web.runs.services.drafts import (
+    DraftConflict,
+    draft_discard,
+    draft_file_add,
+    draft_import,
+    draft_publish,
+    draft_save,
+    run_clone,
+    run_make,
+)
 from web.runs.services.files import artifact_path, artifact_store, checkpoint_register
 from web.runs.services.runs import (
     bootstrap_peers_mark,
     run_complete,
     run_create,
     run_member_add,
+    run_message_send,
     run_transition,
+    runs_resume_due,
 )
+from web.runs.services.tasks import task_allow, task_disallow, task_entries
 
 __all__ = [
+    "DraftConflict",
     "artifact_path",
     "artifact_store",
     "bootstrap_peers_mark",
@@ -25,13 +39,25 @@ __all__ = [
     "config_check",
     "configs_resign",
     "configs_resign_from",
+    "draft_discard",
+    "draft_file_add",
+    "draft_import",
+    "draft_publish",
+    "draft_save",
     "run_bar_add",
     "run_bar_is_allowed",
     "run_bar_lift",
+    "run_clone",
     "run_complete",
     "run_config_publish",
     "run_create",
+    "run_make",
     "run_member_add",
+    "run_message_send",
     "run_rewind",
     "run_transition",
+    "runs_resume_due",
+    "task_allow",
+    "task_disallow",
+    "task_entries",
 ]

@@ -21,14 +21,13 @@ from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.keys import site_sign
 from web.runs.config_diff import config_diff, is_compatible
+from web.runs.draft_body import body_own
 from web.runs.lifecycle import OVER
 from web.runs.models import Artifact, Checkpoint, Run, RunConfigVersion
 from web.runs.selectors import config_current, lineage_path
 from web.runs.services.runs import organiser_require
 from web.runs.signals import run_changed
 
-_OURS = frozenset({"run", "version", "lineage", "start", "previous_sha256", "protocol_version"})
-"""Set by the site, whatever a draft says."""
 _MAX_PROBLEMS = 5
 
 
@@ -40,8 +39,7 @@ def config_check(
     Raises:
         AppError: BODY_INVALID, with the dotted path of each field that does not fit.
     """
-    own = {name: value for name, value in draft.items() if name not in _OURS}
-    body = {"title": run.title, **own, "run": run.slug, "version": 1, "lineage": 1}
+    body = {"title": run.title, **body_own(draft), "run": run.slug, "version": 1, "lineage": 1}
     if previous is not None:
         body |= {
             "version": previous.version + 1,

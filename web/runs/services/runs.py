@@ -14,13 +14,22 @@ from web.accounts.models import User
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
-from web.runs.lifecycle import OVER, IllegalMove, RunAction, state_after, state_sentence
+from web.runs.lifecycle import (
+    OVER,
+    IllegalMove,
+    RunAction,
+    is_due,
+    state_after,
+    state_sentence,
+    until_check,
+)
 from web.runs.models import BootstrapPeer, Run, RunMember
 from web.runs.selectors import bar_refuse, run_is_organised_by
 from web.runs.signals import run_changed
 
 ADDRESS_KEPT = timedelta(days=7)
 """An address that was not seen for so long is forgotten."""
+MAX_MESSAGE = 200
 
 
 def organiser_require(actor: User, run: Run) -> None:
@@ -83,17 +92,26 @@ def run_member_add(actor: User, run: Run, user: User, part: str) -> RunMember:
     return member
 
 
-def run_transition(actor: User, run: Run, event: str, reason: str = "") -> Run:
+def run_transition(
+    actor: User, run: Run, event: str, reason: str = "", *, until: datetime | None = None
+) -> Run:
     """Move the run: ``event`` is open, pause, finish or archive. The given row is updated too.
 
+    ``until`` ends a pause: the site then opens the run again.
+
     Raises:
-        AppError: FORBIDDEN, BODY_INVALID (no such event), CONFIG_MISSING, RUN_NOT_OPEN or
-            RUN_OVER (not allowed from its state).
+        AppError: FORBIDDEN, BODY_INVALID (no such event, or ``until`` does not fit),
+            CONFIG_MISSING, RUN_NOT_OPEN or RUN_OVER (not allowed from its state).
     """
     organiser_require(actor, run)
     if event not in set(RunAction) - {RunAction.COMPLETE}:
         raise AppError(ErrorCode.BODY_INVALID, f"There is no move '{event[:40]}'.")
-    return _move(actor, run, RunAction(event), reason)
+    action = RunAction(event)
+    try:
+        until_check(action, until, timezone.now())
+    except IllegalMove as error:
+        raise AppError(ErrorCode.BODY_INVALID, str(error)) from error
+    return _move(actor, run, action, reason, until)
 
 
 def run_complete(run: Run, reason: str = "", *, action: RunAction = RunAction.COMPLETE) -> Run:
@@ -101,8 +119,23 @@ def run_complete(run: Run, reason: str = "", *, action: RunAction = RunAction.CO
     return _move(None, run, action, reason)
 
 
+def runs_resume_due(now: datetime) -> int:
+    """Open the runs whose pause has come to its end; return how many."""
+    num = 0
+    for run in Run.objects.filter(state=RunState.PAUSED, state_until__lte=now):
+        with transaction.atomic():
+            row = Run.objects.select_for_update().get(pk=run.pk)
+            # An organiser may have been faster, or has paused anew in the meantime.
+            if is_due(RunState(row.state), row.state_until, now):
+                _move(None, row, RunAction.OPEN, "the pause has ended")
+                num += 1
+    return num
+
+
 @transaction.atomic
-def _move(actor: User | None, run: Run, action: RunAction, reason: str) -> Run:
+def _move(
+    actor: User | None, run: Run, action: RunAction, reason: str, until: datetime | None = None
+) -> Run:
     row = Run.objects.select_for_update().get(pk=run.pk)
     old = RunState(row.state)
     try:
@@ -113,19 +146,34 @@ def _move(actor: User | None, run: Run, action: RunAction, reason: str) -> Run:
     if action is RunAction.OPEN and not row.configs.exists():
         raise AppError(ErrorCode.CONFIG_MISSING, "A run opens with a published config only.")
     name = actor.get_username() if actor else ""
-    row.state, row.state_changed_at = new, timezone.now()
-    row.state_reason = state_sentence(action, name, reason)
-    row.save(update_fields=("state", "state_reason", "state_changed_at"))
-    for field in ("state", "state_reason", "state_changed_at"):
+    row.state, row.state_changed_at, row.state_until = new, timezone.now(), until
+    row.state_reason = state_sentence(action, name, reason, until)
+    fields = ("state", "state_reason", "state_changed_at", "state_until")
+    row.save(update_fields=fields)
+    for field in fields:
         setattr(run, field, getattr(row, field))
-    audit_record(
-        actor,
-        "run.state.changed",
-        run.slug,
-        {"old": str(old), "new": str(new), "reason": reason[:300]},
-    )
+    data = {"old": str(old), "new": str(new), "reason": reason[:300]}
+    if until is not None:
+        data["until"] = until.isoformat()
+    audit_record(actor, "run.state.changed", run.slug, data)
     run_changed.send(Run, run=run, kind="state.changed", text=f"The run was {row.state_reason}")
     return run
+
+
+def run_message_send(actor: User, run: Run, text: str) -> None:
+    """Tell everybody who watches the run: a line in its events feed.
+
+    Raises:
+        AppError: FORBIDDEN or BODY_INVALID (empty, or longer than 200 characters).
+    """
+    organiser_require(actor, run)
+    line = " ".join(text.split())
+    if not 0 < len(line) <= MAX_MESSAGE:
+        raise AppError(ErrorCode.BODY_INVALID, f"text: 1 to {MAX_MESSAGE} characters are needed.")
+    with transaction.atomic():
+        audit_record(actor, "run.message.sent", run.slug, {"text": line})
+        text = f"{actor.get_username()} says: {line}"
+        run_changed.send(Run, run=run, kind="message.sent", text=text)
 
 
 def bootstrap_peers_mark(run: Run, lineage: int, addresses: Iterable[str], now: datetime) -> None:

@@ -1,0 +1,77 @@
+"""Today's machines and how far a config would suit them: what the check of a draft is told."""
+
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import QuerySet
+
+from training.protocol.config import RunConfig
+from training.protocol.states import LiveState, Role, RunState
+from web.monitoring.dial import addresses_dial
+from web.monitoring.live import live_now
+from web.monitoring.models import Peer, RunSwarm
+from web.monitoring.versions import is_version_at_least
+from web.runs.catalogue import TaskInfo, params_default, tasks_allowed
+from web.runs.findings import Fleet, Situation
+from web.runs.lint import size_of
+from web.runs.model_size import ModelSize
+from web.runs.models import Run
+from web.runs.selectors import bootstrap_addresses, config_newest
+
+ACTIVE = timedelta(days=1)
+MAX_DEVICES = 5000
+
+
+def situation_of(run: Run, config: RunConfig, now: datetime) -> Situation:
+    """Return everything that the check of ``config`` looks at. Dials the swarm: up to 2.5 s."""
+    newest = config_newest(run)
+    previous = RunConfig.model_validate(newest.body) if newest else None
+    tasks = tasks_allowed()
+    swarm = RunSwarm.objects.filter(run=run).first()
+    live = live_now(run, swarm, newest, checkpoint_epoch=None, now=now)
+    rate = 0.0 if live.state is LiveState.UNKNOWN else live.samples_per_second
+    return Situation(
+        now=now,
+        state=RunState(run.state),
+        epoch=live.epoch,
+        previous=previous,
+        fleet=_fleet(run, config, now, live.num_peers, rate),
+        dialled=addresses_dial(bootstrap_addresses(run, now=now)),
+        tasks=frozenset(tasks),
+        size=_size(config, tasks),
+        previous_size=_size(previous, tasks),
+        lifetime_days=float(settings.CONFIG_LIFETIME_DAYS),
+        expires_at=newest.expires_at if newest else None,
+    )
+
+
+def _size(config: RunConfig | None, tasks: dict[str, TaskInfo]) -> ModelSize | None:
+    task = tasks.get(config.task.name) if config else None
+    return size_of(config, params_default(task.params_schema)) if task else None
+
+
+def _fleet(
+    run: Run, config: RunConfig, now: datetime, num_trainers: int, samples_per_second: float
+) -> Fleet:
+    active = Peer.objects.filter(heartbeat_at__gte=now - ACTIVE, role=Role.TRAINER)
+    rows = _machines(active.filter(run=run))
+    is_of_run = bool(rows)
+    if not rows:
+        rows = _machines(active.filter(run__is_public=True))
+    memory = [int(m.get("gpu_memory_bytes") or m.get("memory_bytes") or 0) for m, _ in rows]
+    wanted = config.min_trainer_version
+    return Fleet(
+        num_trainers=num_trainers,
+        samples_per_second=samples_per_second,
+        num_devices=len(rows),
+        memory_bytes=tuple(bytes_ for bytes_ in memory if bytes_ > 0),
+        num_outdated=sum(not is_version_at_least(version, wanted) for _, version in rows),
+        is_of_run=is_of_run,
+    )
+
+
+def _machines(peers: QuerySet[Peer]) -> list[tuple[dict[str, int], str]]:
+    """Return hardware and trainer version of each device, once."""
+    rows = peers.order_by("-heartbeat_at").values_list("device_id", "hardware", "trainer_version")
+    found = {device: (hardware, version) for device, hardware, version in rows[:MAX_DEVICES]}
+    return list(found.values())
