@@ -49,10 +49,6 @@ class SuspicionForm(forms.Form):
     )
 
 
-class LaunchForm(forms.Form):
-    count = forms.IntegerField(min_value=1, max_value=8, initial=1, label="How many trainers")
-
-
 class HarmForm(forms.Form):
     """Whose work, and from when."""
 
