@@ -1,6 +1,7 @@
 """Each node looks after its own processes, says that it is there, and has bounds."""
 
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 from django.test import Client
@@ -235,7 +236,9 @@ def test_the_desk_shows_the_log_of_another_node_as_soon_as_it_answers(
     folder.mkdir(parents=True)
     (folder / "token").write_text("by_" + "s" * 20)
     (folder / "output.log").write_text("joined\nwith by_" + "s" * 20 + "\n")
-    assert "annex is asked for the log" in desk.get(page).text
+    with patch.object(managed_worker_log_task, "apply_async") as ask:
+        assert "annex is asked for the log" in desk.get(page).text
+    assert ask.call_args.kwargs["queue"] == "node.annex"
     managed_worker_log_task(worker.pk)  # as node annex does
     answer = desk.get(page).text
     assert "with [secret]" in answer
