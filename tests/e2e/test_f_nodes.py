@@ -39,12 +39,11 @@ class Node:
     process: "subprocess.Popen[str] | None" = None
 
     def start(self) -> None:
-        clean = {k: v for k, v in os.environ.items() if not k.startswith(("BEEYARD_", "DJANGO_"))}
         own = {"BEEYARD_NODE": "annex", "BEEYARD_DATA": str(self.data), **addresses(self.site)}
         with (self.data.parent / "node.log").open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "node"],
-                cwd=ROOT, env=clean | own, stdout=log, stderr=subprocess.STDOUT,
+                cwd=ROOT, env=clean() | own, stdout=log, stderr=subprocess.STDOUT,
                 start_new_session=True, text=True,
             )  # fmt: skip
 
@@ -61,6 +60,11 @@ class Node:
         self.process.wait()
         for process in self.processes("celery"):
             process.kill()
+
+
+def clean() -> dict[str, str]:
+    """Return an environment that knows of no other site, and not of these tests."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("BEEYARD_", "DJANGO_"))}
 
 
 def addresses(site: Installation) -> dict[str, str]:
@@ -84,7 +88,7 @@ def own_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]
         wait_for("the site's first answer", lambda: site.get("/healthz"), 90)
         command = [sys.executable, "manage.py", "shell", "-v", "0", "-c", MAKE_RUN]
         own = {"BEEYARD_DATA": str(site.data), "BEEYARD_PORT": str(site.port)}
-        subprocess.run(command, cwd=ROOT, env=os.environ | own | addresses(site), check=True)
+        subprocess.run(command, cwd=ROOT, env=clean() | own | addresses(site), check=True)
         yield site
     finally:
         if site.process is not None and site.process.poll() is None:

@@ -89,6 +89,14 @@ class CheckpointConfig(FrozenModel):
     keep: int = Field(default=3, ge=1, le=1000)
 
 
+class EvaluationConfig(FrozenModel):
+    """How saved states are measured; what is measured is the task's own."""
+
+    automatic: bool = False
+    """The site evaluates new checkpoints by itself, one at a time, the newest first."""
+    samples: int = Field(default=512, ge=1, le=1_000_000)
+
+
 class ReportConfig(FrozenModel):
     """Rhythms of what is told to whom, in seconds."""
 
@@ -120,6 +128,7 @@ class RunConfig(FrozenModel):
     optimizer: OptimizerConfig = OptimizerConfig()
     swarm: SwarmConfig = SwarmConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
     report: ReportConfig = ReportConfig()
     previous_sha256: Sha256 | None = None
     """Hash of the previous version's signed bytes: versions form a chain."""
