@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from web.control import bars, nodes, people, runs, suspicions, undo, workers
+from web.control import bars, checkpoints, nodes, people, runs, suspicions, undo, workers
 
 app_name = "control"
 urlpatterns = [
@@ -19,6 +19,17 @@ urlpatterns = [
         "runs/<slug:slug>/workers/<str:name>/restart/",
         workers.worker_restart,
         name="worker_restart",
+    ),
+    path("runs/<slug:slug>/checkpoints/", checkpoints.checkpoints_page, name="checkpoints"),
+    path(
+        "runs/<slug:slug>/checkpoints/now/",
+        checkpoints.checkpoints_fragment,
+        name="checkpoints_now",
+    ),
+    path(
+        "runs/<slug:slug>/checkpoints/<int:lineage>/<int:epoch>/evaluate/",
+        checkpoints.checkpoint_evaluate,
+        name="checkpoint_evaluate",
     ),
     path("runs/<slug:slug>/undo/", undo.undo_page, name="undo"),
     path("runs/<slug:slug>/undo/<slug:public_id>/", undo.undone_page, name="undone"),

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from django.conf import settings
 
@@ -112,16 +113,38 @@ def worker_launch(worker: ManagedWorker, token: str) -> int:
     secret_file_write(folder / "token", token)
     _log_rotate(log_path(worker))
     with log_path(worker).open("ab") as log:
-        process = subprocess.Popen(
+        return child_start(
             arguments(worker),
-            cwd=folder,
-            env=environment(worker),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            close_fds=True,
+            folder=folder,
+            environment=environment(worker),
+            out=log,
+            errors=subprocess.STDOUT,
         )
+
+
+def child_start(
+    command: list[str],
+    *,
+    folder: Path,
+    environment: dict[str, str],
+    out: BinaryIO,
+    errors: BinaryIO | int,
+) -> int:
+    """Start a process in a session of its own and return its pid.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=errors,
+        start_new_session=True,
+        close_fds=True,
+    )
     _children.append(process)
     return process.pid
 

@@ -15,6 +15,7 @@ from training.protocol.states import WorkerState
 from web.accounts.models import User
 from web.core.audit import audit_record
 from web.runs.models import Run
+from web.workers.evaluations import evaluations_stop
 from web.workers.journal import event_note, state_note
 from web.workers.launcher import process_mark
 from web.workers.models import ManagedWorker, WorkerNode, node_here
@@ -128,6 +129,7 @@ def workers_stop_all() -> None:
 
     Coordinators first, while trainers live: they take a last checkpoint from them.
     """
+    evaluations_stop()
     for kind in (ManagedWorker.Kind.COORDINATOR, ManagedWorker.Kind.TRAINER):
         workers = ManagedWorker.objects.filter(kind=kind, node=settings.NODE)
         workers = workers.exclude(state=WorkerState.STOPPED)

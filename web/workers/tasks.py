@@ -8,6 +8,7 @@ import logging
 from celery import shared_task
 from django.utils import timezone
 
+from web.workers.evaluations import evaluations_look
 from web.workers.logs import log_share
 from web.workers.models import ManagedWorker
 from web.workers.nodes import NodeTaken, node_beat
@@ -25,6 +26,13 @@ def node_look_task(is_home: bool) -> None:
         logger.error("this node does nothing: %s", error)
         return
     managed_workers_reconcile()
+    evaluations_look(timezone.now())
+
+
+@shared_task
+def evaluations_look_task() -> None:
+    """Start an evaluation that somebody asked for now instead of at the next look."""
+    evaluations_look(timezone.now())
 
 
 @shared_task
