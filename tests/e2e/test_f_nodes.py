@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -24,6 +25,7 @@ run_config_publish(organiser, run, {
     "task": {"name": "tiny", "params": {"hidden": 8}},
     "optimizer": {"name": "sgd", "learning_rate": 0.1},
     "checkpoint": {"every_epochs": 1, "keep": 2},
+    "evaluation": {"automatic": True, "samples": 64},
     "swarm": {"target_batch_size": 2048, "min_peers": 1, "matchmaking_seconds": 1.5},
 })
 run_transition(organiser, run, "open")
@@ -148,6 +150,21 @@ def test_a_trainer_runs_on_the_second_node_and_its_log_is_read_at_the_desk(
         return text if "joined Small" in text else None
 
     assert token not in wait_for("the log from the other node", log_seen, 20)
+
+
+def test_saved_states_are_evaluated_by_themselves_where_the_coordinator_keeps_them(
+    own_site: Installation, node: Node
+) -> None:
+    def done() -> dict[str, object] | None:
+        items = own_site.get("/api/v1/runs/small/evaluations/")["items"]
+        assert not [item for item in items if item["state"] == "failed"], items
+        return next((item for item in items if item["state"] == "done"), None)
+
+    found = wait_for("an evaluation", done, 90)
+    assert found["num_samples"] == 64
+    assert set(found["metrics"]) == {"loss", "accuracy"}  # type: ignore[call-overload]
+    page = own_site.run_url.replace("python-docs", "small")
+    assert "What the model can do" in httpx.get(page).text
 
 
 def test_a_node_that_vanished_is_shown_and_adopts_its_trainer_when_it_is_back(
