@@ -246,7 +246,11 @@ def done(run: Run, epoch: int) -> EvaluationJob:
 def test_people_and_programs_read_what_the_model_can_do(run: Run, client: Client) -> None:
     for epoch in (5, 10):
         done(run, epoch)
-    page = client.get("/runs/demo/").text
+    assert 'hx-get="/runs/demo/evaluations/"' in client.get("/runs/demo/").text
+    page = client.get("/runs/demo/evaluations/").text
+    part = client.get("/runs/demo/evaluations/", headers={"HX-Request": "true"}).text
+    assert "<html" not in part
+    assert part.strip() in page
     assert "Masked-word loss" in page
     assert "25.0 %" in page
     assert "Its guesses at epoch 10" in page
@@ -265,6 +269,8 @@ def test_reading_costs_as_many_queries_for_many_as_for_one(
         done(run, epoch)
     with django_assert_max_num_queries(4):
         assert client.get("/api/v1/runs/demo/evaluations/").status_code == 200
+    with django_assert_max_num_queries(4):
+        assert client.get("/runs/demo/evaluations/").status_code == 200
 
 
 def test_the_checkpoints_page_evaluates_and_leads_back(

@@ -17,13 +17,11 @@ from web.pages.requirements import requirement_line
 from web.runs.config_diff import config_diff
 from web.runs.models import Run
 from web.runs.selectors import config_newest, config_previous
-from web.workers.evaluation_selectors import evaluation_table
 
 SERIES: Final = ("loss", "samples_per_second", "num_peers", "epoch", "samples_total")
 MAX_PEER_ROWS: Final = 200
 MAX_EVENTS: Final = 30
 MAX_CHECKPOINTS: Final = 5
-MAX_EVALUATIONS: Final = 8
 CHART_POINTS: Final = 500
 TABLE_POINTS: Final = 24
 
@@ -54,7 +52,6 @@ def run_view(
         "rate_line": polyline(series["samples_per_second"], width=1000, height=160, floor=0),
         "events": run_events(run, MAX_EVENTS),
         "checkpoints": list(run.checkpoints.all()[:MAX_CHECKPOINTS]),
-        "evaluations": evaluation_table(run, MAX_EVALUATIONS),
         "wording": {"words": STATE_WORDS, "tones": STATE_TONES},
     }
 
