@@ -235,7 +235,7 @@ def test_the_desk_shows_the_log_of_another_node_as_soon_as_it_answers(
     folder = worker_folder(worker)
     folder.mkdir(parents=True)
     (folder / "token").write_text("by_" + "s" * 20)
-    (folder / "output.log").write_text("joined\nwith by_" + "s" * 20 + "\n")
+    (folder / "output.log").write_text(f"home {folder}\nwith by_" + "s" * 20 + "\n")
     with patch.object(managed_worker_log_task, "apply_async") as ask:
         assert "annex is asked for the log" in desk.get(page).text
     assert ask.call_args.kwargs["queue"] == "node.annex"
@@ -243,6 +243,7 @@ def test_the_desk_shows_the_log_of_another_node_as_soon_as_it_answers(
     answer = desk.get(page).text
     assert "with [secret]" in answer
     assert "by_sss" not in answer
+    assert "home …/workers/demo/trainer-1" in answer, "folders are the machine's own business"
     WorkerNode.objects.update(left_at=timezone.now())
     ManagedWorker.objects.update(state="training", pid=1)
     answer = desk.get(page).text

@@ -60,7 +60,9 @@ def log_read(worker: ManagedWorker, lines: int = LOG_LINES) -> list[str]:
         return []
     last = deque(text.splitlines(), maxlen=lines)
     own = _token(worker)
-    return [log_clean(line, (own,))[:LINE_CHARACTERS] for line in last]
+    # Folders of the machine are nobody's business either.
+    short = (line.replace(str(settings.DATA_DIR), "…") for line in last)
+    return [log_clean(line, (own,))[:LINE_CHARACTERS] for line in short]
 
 
 def log_view(worker: ManagedWorker) -> LogView:
