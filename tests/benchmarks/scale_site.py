@@ -62,12 +62,16 @@ def peers_make(run: Run, devices: list[Device]) -> None:
 
 
 def history_make(run: Run, points: int) -> None:
-    """Make raw points for days, minutes for months, hours for years; epochs; events."""
+    """Make what ages as the site ages it: hours of two years and minutes of a month, four rows
+    a slot, and the rest raw, a row every two seconds: pruning is weeks behind. Epochs; events."""
     now = timezone.now()
-    shares = ((0, 2, points // 2), (3600, 3600, 17_520))
-    rest = points - sum(count for _, _, count in shares)
+    hours, minutes = min(2 * 365 * 24 * 4, points // 4), min(30 * 24 * 60 * 4, points // 4)
     with connection.cursor() as cursor:
-        for resolution, step, count in (*shares, (60, 60, rest)):
+        for resolution, step, count in (
+            (3600, 900, hours),
+            (60, 15, minutes),
+            (0, 2, points - hours - minutes),
+        ):
             numbers = (count, count, count, count)
             cursor.execute(POINTS, (run.pk, resolution, now, step, *numbers))
     epochs = [
