@@ -109,16 +109,18 @@ def page_measure(path: str, rounds: int) -> dict[str, Any]:
         answer = client.get(path)
     queries = captured.captured_queries  # the next request empties the log
     assert answer.status_code == 200, answer.status_code
-    times = []
+    times, own = [], []
     for _ in range(rounds):
-        began = time.perf_counter()
+        began, began_own = time.perf_counter(), time.process_time()
         client.get(path)
         times.append(1000 * (time.perf_counter() - began))
+        own.append(1000 * (time.process_time() - began_own))
     return {
         "path": path,
         "queries": len(queries),
         "median_ms": statistics.median(times),
         "worst_ms": max(times),
+        "cpu_ms": statistics.median(own),
         "sql_ms": 1000 * sum(float(query["time"]) for query in queries),
         "kb": len(answer.content) / 1000,
         "heaviest": [
