@@ -21,7 +21,10 @@ ROUNDS = os.environ.get("BENCH_ROUNDS", "15")
 MAX_QUERIES = 12
 PROGRAM = "import django; django.setup(); from tests.benchmarks.scale_site import main; "
 ROOT = Path(__file__).parents[2]
-HEADER = f"{'live':>7}{'queries':>9}{'median ms':>11}{'worst ms':>10}{'CPU ms':>8}{'SQL ms':>8}{'kB':>7}  page"
+HEADER = (
+    f"{'live':>7}{'queries':>9}{'median ms':>11}{'worst ms':>10}{'CPU ms':>8}{'SQL ms':>8}{'kB':>7}"
+    "  page"
+)
 
 
 def test_the_run_page_at_scale(postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
