@@ -86,6 +86,7 @@ def scene_make() -> Scene:
         "version": "1",
         "form": "json",
         "epoch": "7",
+        "lineage": "1",
         "sha256": "0" * 64,
         "key": "no-such-key",
         "uidb36": "1",

@@ -61,7 +61,9 @@ class Site:
         )
         assert done.returncode == 0, done.stderr[-3000:]
 
-    def serve(self, application: str = "web.project.asgi:application") -> int:
+    def serve(
+        self, application: str = "web.project.asgi:application", *, processes: int = 1
+    ) -> int:
         """Start uvicorn as ``make run`` does and return its process id once it listens."""
         kind = os.environ.get("BENCH_WS", "websockets-sansio")
         flags = ("--ws", kind, "--ws-per-message-deflate", "false", "--no-access-log")
@@ -74,6 +76,7 @@ class Site:
             "warning",
             "--lifespan",
             "off",
+            *(("--workers", str(processes)) if processes > 1 else ()),
         )
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(

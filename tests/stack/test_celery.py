@@ -21,15 +21,15 @@ def test_every_scheduled_task_exists() -> None:
     app.loader.import_default_modules()
     scheduled = {entry["task"] for entry in app.conf.beat_schedule.values()}
     assert scheduled <= set(app.tasks), scheduled - set(app.tasks)
-    assert "web.workers.tasks.managed_workers_reconcile_task" in scheduled
+    assert "web.workers.tasks.node_look_task" in app.tasks, "each node asks itself for it"
 
 
 def test_every_route_leads_to_a_consumed_queue() -> None:
     command = next(p.command for p in programs(None) if p.name == "celery")
     consumed = set(command[command.index("--queues") + 1].split(","))
     routes = [app.amqp.router.route({}, name)["queue"].name for name in app.tasks]
-    assert {*routes, "launch"} <= consumed
-    launch = app.amqp.router.route({}, "web.workers.tasks.managed_workers_reconcile_task")
+    assert {*routes, "launch", "node.site"} <= consumed
+    launch = app.amqp.router.route({}, "web.workers.tasks.managed_worker_reconcile_task")
     assert launch["queue"].name == "launch"
 
 

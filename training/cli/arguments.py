@@ -32,6 +32,10 @@ class Arguments(argparse.Namespace):
     source: str = "python-docs"
     vocab: int = 4096
     out: str = ""
+    config: str = ""
+    checkpoint: str = ""
+    artifacts: str = ""
+    samples: int | None = None
 
 
 def parser_build() -> argparse.ArgumentParser:
@@ -46,6 +50,7 @@ def parser_build() -> argparse.ArgumentParser:
     _coordinator(commands)
     _small(commands)
     _tokenizer(commands)
+    _evaluate(commands)
     return parser
 
 
@@ -128,6 +133,17 @@ def _tokenizer(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     train.add_argument("--vocab", type=_positive, default=4096, metavar="N", help="pieces")
     train.add_argument("--out", required=True, metavar="FILE", help="tokenizer.json to write")
+
+
+def _evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    command = _add(commands, "evaluate", "evaluate:evaluate", "measure a saved checkpoint")
+    command.add_argument("--config", metavar="FILE", required=True, help="the config's body, JSON")
+    command.add_argument(
+        "--checkpoint", metavar="DIR", required=True, help="folder with the files and manifest.jws"
+    )
+    command.add_argument("--artifacts", metavar="DIR", default="", help="the config's files")
+    command.add_argument("--samples", type=_positive, metavar="N", help="default: the config's")
+    command.add_argument("--threads", type=_positive, metavar="N", help="CPU threads to use")
 
 
 def _positive(text: str) -> int:

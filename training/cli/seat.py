@@ -27,7 +27,7 @@ from training.protocol.states import Role
 PATIENCE_SECONDS = 60.0
 _LIFETIME = timedelta(days=365)
 _RESTARTS = "BEEYARD_RESTARTS"
-_IMMATERIAL = {"version", "previous_sha256", "title", "min_trainer_version"}
+_IMMATERIAL = {"version", "previous_sha256", "title", "min_trainer_version", "evaluation"}
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,15 @@ class CheckpointConfig(ConfigModel):
     statistics. Sensible: 3 to 20."""
 
 
+class EvaluationConfig(ConfigModel):
+    """How saved states are measured; what is measured is the task's own."""
+
+    automatic: bool = False
+    """The site evaluates new checkpoints by itself, one at a time, the newest first."""
+    samples: int = Field(default=512, ge=1, le=1_000_000)
+    """Held-out samples that one evaluation computes. Sensible: 256 to 10,000."""
+
+
 class ReportConfig(ConfigModel):
     """Rhythms of what is told to whom, in seconds."""
 
@@ -171,6 +180,7 @@ class RunConfig(ConfigModel):
     optimizer: OptimizerConfig = OptimizerConfig()
     swarm: SwarmConfig = SwarmConfig()
     checkpoint: CheckpointConfig = CheckpointConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
     report: ReportConfig = ReportConfig()
     previous_sha256: Sha256 | None = None
     """Hash of the previous version's signed bytes: versions form a chain."""

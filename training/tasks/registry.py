@@ -7,12 +7,16 @@ what somebody has installed on this machine is ever loaded, and only when a conf
 
 import importlib.metadata
 
+from training.tasks.albert.evaluation import albert_evaluate
 from training.tasks.albert.task import AlbertTask
+from training.tasks.evaluation import Evaluate
 from training.tasks.task import Task, TaskError
-from training.tasks.tiny import TinyTask
+from training.tasks.tiny import TinyTask, tiny_evaluate
 
 GROUP = "beeyard.tasks"
 _TASKS: dict[str, Task] = {task.name: task for task in (AlbertTask(), TinyTask())}
+
+_EVALUATIONS: dict[str, Evaluate] = {"albert": albert_evaluate, "tiny": tiny_evaluate}
 
 
 def task_get(name: str) -> Task:
@@ -60,3 +64,17 @@ def _load(entry: importlib.metadata.EntryPoint) -> Task:
             "Ask its authors to mend it.",
         )
     return task
+
+
+def evaluation_get(name: str) -> Evaluate:
+    """Return the evaluation of a task.
+
+    Raises:
+        TaskError: this trainer has none for it.
+    """
+    try:
+        return _EVALUATIONS[name]
+    except KeyError:
+        raise TaskError(
+            f"the task {name!r} has no evaluation", "Evaluate runs of another task."
+        ) from None

@@ -9,7 +9,10 @@ from torch.nn.functional import cross_entropy
 
 from training.protocol.base import FrozenModel
 from training.protocol.config import RunConfig
+from training.tasks.evaluation import EVALUATION_SEED, EvaluationResult, Example, Guess
 from training.tasks.task import Batch, params_read, seeded
+
+_EXAMPLES = 3
 
 
 class TinyParams(FrozenModel):
@@ -53,3 +56,28 @@ class TinyTask:
 
     def loss(self, model: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, int]:
         return cross_entropy(model(batch["inputs"]), batch["labels"]), len(batch["labels"])
+
+
+def tiny_evaluate(
+    model: torch.nn.Module,
+    config: RunConfig,
+    artifacts: Path,
+    *,
+    samples: int,
+    device: torch.device,
+) -> EvaluationResult:
+    """Return ``loss`` and ``accuracy`` on samples that nobody trains on."""
+    batch = next(TinyTask().batches(config, artifacts, seed=EVALUATION_SEED, micro_batch=samples))
+    model.eval()
+    with torch.inference_mode():
+        logits = model(batch["inputs"].to(device)).float().cpu()
+    said, labels = logits.argmax(dim=1), batch["labels"]
+    metrics = {
+        "loss": float(cross_entropy(logits, labels)),
+        "accuracy": float((said == labels).float().mean()),
+    }
+    examples = [
+        Example(f"sample {i + 1}", (Guess(f"class {labels[i]}", f"class {said[i]}"),))
+        for i in range(min(_EXAMPLES, samples))
+    ]
+    return EvaluationResult(metrics, samples, tuple(examples))

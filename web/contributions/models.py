@@ -115,6 +115,7 @@ class ContributionTotal(models.Model):
         constraints = (
             models.UniqueConstraint(fields=("run", "user"), name="one_total_per_run_and_user"),
         )
+        indexes = (models.Index(fields=("run", "-samples", "user"), name="totals_by_rank"),)
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.user_id}: {self.samples}"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models import F, Max, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -151,9 +151,9 @@ def _sums(run: Run, period: str, now: datetime) -> Any:
     length = PERIODS[period]
     if length is None:
         totals = ContributionTotal.objects.filter(run=run)
-        return totals.values("user_id").annotate(
-            total=Sum("samples"), hours=Sum("seconds") / 3600, last=Max("last_at")
-        )
+        # One row per account: nothing to add up, and the first ranks come from an index.
+        rows = totals.annotate(total=F("samples"), hours=F("seconds") / 3600, last=F("last_at"))
+        return rows.values("user_id", "total", "hours", "last")
     entries = LedgerEntry.objects.filter(
         run=run, state=CreditState.CONFIRMED, finished_at__gte=now - length
     )

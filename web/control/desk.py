@@ -1,6 +1,7 @@
 """What the desk's pages show."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Value
@@ -18,7 +19,9 @@ from web.runs.config_diff import config_diff
 from web.runs.lifecycle import OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
 from web.runs.selectors import run_is_organised_by
-from web.workers.models import ManagedWorker
+from web.workers.models import ManagedWorker, WorkerNode
+from web.workers.node_selectors import nodes_by_name, unknown_since
+from web.workers.nodes import is_away
 from web.workers.selectors import managed_workers
 
 _SHOWN = 20
@@ -52,11 +55,13 @@ def _moves_in_list(run: Run) -> list[Move]:
 def desk_context(user: User, run: Run) -> dict[str, Any]:
     """Return everything about one run that its organiser wants to see."""
     may_move = run_is_organised_by(user, run)
+    nodes, now = nodes_by_name(), timezone.now()
     return {
         "run": run,
         "live": live_state(run, user),
         "moves": moves_of(RunState(run.state)) if may_move else [],
-        "workers": worker_rows(run),
+        "workers": worker_rows(run, nodes, now),
+        "nodes": [node for node in nodes.values() if not is_away(node, now)],
         "configs": config_rows(run),
         "draft": getattr(run, "draft", None),
         "may_draft": may_move and run.state not in OVER,
@@ -79,20 +84,26 @@ def revocations_context(user: User, run: Run) -> dict[str, Any]:
     }
 
 
-def worker_rows(run: Run) -> list[dict[str, Any]]:
+def worker_rows(run: Run, nodes: Mapping[str, WorkerNode], now: datetime) -> list[dict[str, Any]]:
     """Return the run's managed workers."""
-    return [worker_row(worker) for worker in managed_workers(run)]
+    return [worker_row(worker, nodes, now) for worker in managed_workers(run)]
 
 
-def worker_row(worker: ManagedWorker) -> dict[str, Any]:
-    """Return a managed worker and whether it can be stopped or started."""
-    is_wanted = worker.desired == ManagedWorker.Desired.RUNNING
+def worker_row(
+    worker: ManagedWorker, nodes: Mapping[str, WorkerNode], now: datetime
+) -> dict[str, Any]:
+    """Return a managed worker, whether it can be stopped or started, and what its node says."""
+    node = nodes.get(worker.node)
+    is_wanted = worker.desired != ManagedWorker.Desired.STOPPED
     has_failed = worker.state == WorkerState.FAILED
     return {
         "worker": worker,
         "can_stop": is_wanted and not has_failed,
         "can_start": not is_wanted or has_failed,
-        "is_leaving": not is_wanted and worker.state in _GOING,
+        "can_restart": worker.desired == ManagedWorker.Desired.RUNNING and worker.state in _GOING,
+        "is_leaving": worker.desired != ManagedWorker.Desired.RUNNING and worker.state in _GOING,
+        "node": node,
+        "unknown_since": unknown_since(worker, node, now),
     }
 
 

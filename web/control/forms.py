@@ -49,10 +49,6 @@ class SuspicionForm(forms.Form):
     )
 
 
-class LaunchForm(forms.Form):
-    count = forms.IntegerField(min_value=1, max_value=8, initial=1, label="How many trainers")
-
-
 class HarmForm(forms.Form):
     """Whose work, and from when."""
 
@@ -68,9 +64,11 @@ class HarmForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.fields["target"].choices = list(targets)  # type: ignore[attr-defined]
 
-    def start_with(self, username: str) -> None:
-        """Choose an account before anything was asked."""
+    def start_with(self, username: str, from_epoch: str = "") -> None:
+        """Choose an account and an epoch before anything was asked."""
         self.initial.setdefault("target", f"user:{username}")
+        if from_epoch.isdecimal() and len(from_epoch) < 11:
+            self.initial.setdefault("from_epoch", int(from_epoch))
 
 
 class ConfirmForm(forms.Form):

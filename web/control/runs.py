@@ -11,7 +11,8 @@ from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
 from web.control.access import DeskRequest, desk_runs, run_desk
 from web.control.desk import desk_context, desk_rows, runs_with_parts
-from web.control.forms import LaunchForm, MoveForm
+from web.control.forms import MoveForm
+from web.control.launch_forms import LaunchForm
 from web.control.moves import move_effect, move_named
 from web.control.run_forms import MessageForm, PauseForm
 from web.core.errors import AppError
@@ -35,7 +36,8 @@ def runs_page(request: DeskRequest) -> HttpResponse:
 @require_safe
 def run_page(request: DeskRequest, run: Run) -> HttpResponse:
     """Everything about one run."""
-    context = desk_context(request.user, run) | {"launch": LaunchForm()}
+    context = desk_context(request.user, run)
+    context["launch"] = LaunchForm(nodes=context["nodes"])
     return render(request, "control/run.html", context)
 
 

@@ -33,7 +33,7 @@ def undo_page(request: DeskRequest, run: Run) -> HttpResponse:
     asked = request.POST if request.method == "POST" else request.GET
     form = HarmForm(asked if "target" in asked else None, targets=targets_of(run))
     if not (form.is_bound and form.is_valid()):
-        form.start_with(request.GET.get("user", ""))
+        form.start_with(request.GET.get("user", ""), request.GET.get("from_epoch", ""))
         return render(request, "control/undo.html", _context(run, form))
     harm = harm_of(run, form.cleaned_data["target"], form.cleaned_data["from_epoch"])
     preview = harm_preview(harm)

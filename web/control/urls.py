@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from web.control import bars, configs, newruns, people, runs, suspicions, undo, workers
+from web.control import (
+    bars,
+    checkpoints,
+    configs,
+    newruns,
+    nodes,
+    people,
+    runs,
+    suspicions,
+    undo,
+    workers,
+)
 
 app_name = "control"
 urlpatterns = [
@@ -31,6 +42,22 @@ urlpatterns = [
     path("runs/<slug:slug>/workers/<str:name>/now/", workers.worker_fragment, name="worker_now"),
     path("runs/<slug:slug>/workers/<str:name>/start/", workers.worker_start, name="worker_start"),
     path("runs/<slug:slug>/workers/<str:name>/stop/", workers.worker_stop, name="worker_stop"),
+    path(
+        "runs/<slug:slug>/workers/<str:name>/restart/",
+        workers.worker_restart,
+        name="worker_restart",
+    ),
+    path("runs/<slug:slug>/checkpoints/", checkpoints.checkpoints_page, name="checkpoints"),
+    path(
+        "runs/<slug:slug>/checkpoints/now/",
+        checkpoints.checkpoints_fragment,
+        name="checkpoints_now",
+    ),
+    path(
+        "runs/<slug:slug>/checkpoints/<int:lineage>/<int:epoch>/evaluate/",
+        checkpoints.checkpoint_evaluate,
+        name="checkpoint_evaluate",
+    ),
     path("runs/<slug:slug>/undo/", undo.undo_page, name="undo"),
     path("runs/<slug:slug>/undo/<slug:public_id>/", undo.undone_page, name="undone"),
     path("runs/<slug:slug>/undo/<slug:public_id>/now/", undo.undone_fragment, name="undone_now"),
@@ -43,6 +70,10 @@ urlpatterns = [
     path("runs/<slug:slug>/revocations/", bars.revocations_fragment, name="revocations"),
     path("runs/<slug:slug>/people/<str:username>/bar/", bars.person_bar, name="person_bar"),
     path("runs/<slug:slug>/people/<str:username>/unbar/", bars.person_unbar, name="person_unbar"),
+    path("nodes/", nodes.nodes_page, name="nodes"),
+    path("nodes/now/", nodes.nodes_fragment, name="nodes_now"),
+    path("nodes/<slug:name>/limits/", nodes.node_limits, name="node_limits"),
+    path("nodes/<slug:name>/forget/", nodes.node_remove, name="node_forget"),
     path("people/", people.people_page, name="people"),
     path("people/<str:username>/ban/", people.person_ban, name="person_ban"),
     path("people/<str:username>/unban/", people.person_unban, name="person_unban"),

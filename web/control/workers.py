@@ -1,34 +1,34 @@
 """Processes that the platform runs for a run: launched, stopped, looked into."""
 
 from django.contrib import messages
-from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from training.protocol.errors import ErrorCode
 from web.control.access import DeskRequest, run_desk
 from web.control.desk import worker_row, worker_rows
-from web.control.forms import LaunchForm
+from web.control.launch_forms import LaunchForm
 from web.core.errors import AppError
 from web.runs.models import Run
+from web.workers.launching import managed_workers_launch
+from web.workers.logs import log_view
 from web.workers.models import ManagedWorker
-from web.workers.selectors import managed_worker_log_tail
+from web.workers.node_selectors import nodes_by_name, nodes_present
 from web.workers.services import (
-    managed_worker_create,
+    log_ask,
+    managed_worker_restart,
     managed_worker_start,
     managed_worker_stop,
 )
-
-LOG_LINES = 60
-MAX_TRAINERS = 32
 
 
 @run_desk
 @require_safe
 def workers_fragment(request: DeskRequest, run: Run) -> HttpResponse:
     """The table alone."""
-    context = {"run": run, "workers": worker_rows(run)}
+    context = {"run": run, "workers": worker_rows(run, nodes_by_name(), timezone.now())}
     return render(request, "control/run_workers_fragment.html", context)
 
 
@@ -36,11 +36,11 @@ def workers_fragment(request: DeskRequest, run: Run) -> HttpResponse:
 @require_POST
 def workers_launch(request: DeskRequest, run: Run) -> HttpResponse:
     """Launch trainers, and a coordinator if the run has none."""
-    form = LaunchForm(request.POST)
+    form = LaunchForm(request.POST, nodes=nodes_present(timezone.now()))
     if not form.is_valid():
-        messages.error(request, "One to eight trainers can be launched at a time.")
+        messages.error(request, form.problem())
         return redirect("control:run", run.slug)
-    names = trainers_launch(request, run, form.cleaned_data["count"])
+    names = managed_workers_launch(request.user, run, form.order())
     messages.success(request, f"Asked for {', '.join(names)}. Each says below how far it is.")
     return redirect("control:run", run.slug)
 
@@ -70,6 +70,15 @@ def worker_start(request: DeskRequest, run: Run, name: str) -> HttpResponse:
 
 @run_desk
 @require_POST
+def worker_restart(request: DeskRequest, run: Run, name: str) -> HttpResponse:
+    """Have it leave and start again."""
+    managed_worker_restart(request.user, worker_get(run, name))
+    messages.success(request, f"{name} leaves and starts again.")
+    return redirect("control:worker", run.slug, name)
+
+
+@run_desk
+@require_POST
 def worker_stop(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     """Want it to leave."""
     managed_worker_stop(request.user, worker_get(run, name))
@@ -86,30 +95,13 @@ def worker_get(run: Run, name: str) -> ManagedWorker:
 
 
 def worker_context(run: Run, name: str) -> dict[str, object]:
-    """Return what the page of one process shows."""
+    """Return what the page of one process shows; another node is asked for the log by the way."""
     worker = worker_get(run, name)
+    log_ask(worker)
     return {
         "run": run,
-        **worker_row(worker),
-        "log": managed_worker_log_tail(worker, LOG_LINES),
+        "worker": worker,
+        "row": worker_row(worker, nodes_by_name(), timezone.now()),
+        "log": log_view(worker),
         "events": list(worker.events.all()[:30]),
     }
-
-
-@transaction.atomic
-def trainers_launch(request: DeskRequest, run: Run, count: int) -> list[str]:
-    """Return the names of the managed workers that were asked for."""
-    Run.objects.select_for_update().get(pk=run.pk)  # two clicks must not choose the same names
-    workers = list(run.managed_workers.values_list("name", "kind"))
-    taken = {name for name, _ in workers}
-    if sum(kind == ManagedWorker.Kind.TRAINER for _, kind in workers) + count > MAX_TRAINERS:
-        raise AppError(ErrorCode.BODY_INVALID, f"A run has at most {MAX_TRAINERS} trainers here.")
-    names: list[str] = []
-    if all(kind != ManagedWorker.Kind.COORDINATOR for _, kind in workers):
-        managed_worker_create(request.user, run, ManagedWorker.Kind.COORDINATOR, "coordinator")
-        names.append("coordinator")
-    free = (f"trainer-{n}" for n in range(1, 2 * MAX_TRAINERS + 2))
-    for name in [name for name in free if name not in taken][:count]:
-        managed_worker_create(request.user, run, ManagedWorker.Kind.TRAINER, name)
-        names.append(name)
-    return names

@@ -43,7 +43,8 @@ class TimeSlot(Func):
         return self._sql(compiler, template)
 
     def as_postgresql(self, compiler: Any, connection: Any, **context: Any) -> Any:
-        return self._sql(compiler, "FLOOR((EXTRACT(EPOCH FROM %s) - %s) / %s)::bigint")
+        # EXTRACT answers a numeric, with which a million divisions take seconds.
+        return self._sql(compiler, "FLOOR((DATE_PART('epoch', %s) - %s) / %s)::bigint")
 
     def _sql(self, compiler: Any, template: str) -> Any:
         parts = [compiler.compile(e) for e in self.get_source_expressions()]

@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from web.pages import account, devices, home, join, leaderboard, profile, runs, site, why
+from web.pages import (
+    account,
+    devices,
+    evaluations,
+    home,
+    join,
+    leaderboard,
+    profile,
+    runs,
+    site,
+    why,
+)
 
 app_name = "pages"
 urlpatterns = [
@@ -12,6 +23,7 @@ urlpatterns = [
     path("runs/<slug:slug>/strip/", runs.strip_fragment, name="strip"),
     path("runs/<slug:slug>/board/", runs.board_fragment, name="board"),
     path("runs/<slug:slug>/series.csv", runs.series_csv, name="series_csv"),
+    path("runs/<slug:slug>/evaluations/", evaluations.evaluations_page, name="evaluations"),
     path("runs/<slug:slug>/leaderboard/", leaderboard.leaderboard_page, name="leaderboard"),
     path("runs/<slug:slug>/why/", why.why_page, name="why"),
     path("runs/<slug:slug>/join/", join.join_page, name="join"),

@@ -8,4 +8,5 @@ class ProjectConfig(AppConfig):
     label = "project"
 
     def ready(self) -> None:
-        from web.project import checks  # noqa: F401 registers them
+        # Without celery's app, tasks that a request sends would look for a broker of their own.
+        from web.project import celery, checks  # noqa: F401 registers both

@@ -1,9 +1,11 @@
-"""Celery: short jobs only. The whole schedule stands here."""
+"""Celery: short jobs only. The whole schedule stands here, but for the nodes' looks (nodes.py)."""
 
 import os
 
 from celery import Celery
 from celery.schedules import crontab
+
+from web.project.nodes import NodeLooks
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "web.project.settings")
 
@@ -11,7 +13,10 @@ app = Celery("beeyard")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 
+app.steps["worker"].add(NodeLooks)
+
 QUEUES = ("default", "mail", "launch")
+"""Of the site; each node has one more, which only it consumes."""
 app.conf.task_routes = {
     "web.workers.tasks.*": {"queue": "launch"},
     "web.accounts.tasks.*": {"queue": "mail"},
@@ -28,11 +33,6 @@ app.conf.worker_cancel_long_running_tasks_on_connection_loss = True
 # A job that waited longer than its period is dropped: the next one does its work.
 app.conf.beat_schedule = {
     "pulse": {"task": "web.core.tasks.pulse_task", "schedule": 10.0, "options": {"expires": 10}},
-    "managed-workers": {
-        "task": "web.workers.tasks.managed_workers_reconcile_task",
-        "schedule": 4.0,
-        "options": {"expires": 4},
-    },
     "live-states": {
         "task": "web.monitoring.tasks.live_states_refresh_task",
         "schedule": 10.0,

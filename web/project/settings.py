@@ -191,7 +191,11 @@ DEFAULT_FROM_EMAIL = env_text("BEEYARD_MAIL_FROM", f"beeyard@{_public.hostname o
 # --- workers that the platform launches ----------------------------------------------------
 TRAINING_PYTHON = env_text("BEEYARD_TRAINING_PYTHON", "")
 """Interpreter with the [train] extra; empty: the one that runs the site."""
-SWARM_BIND = env_text("BEEYARD_SWARM_BIND", BIND)
+NODE = env_text("BEEYARD_NODE", "site")
+"""Name of this installation among those that run managed workers."""
+SITE_URL = env_text("BEEYARD_SITE_URL").rstrip("/")
+"""How managed workers of this node reach the site; empty: told by the site's own node."""
+SWARM_BIND = env_text("BEEYARD_SWARM_BIND", BIND if NODE == "site" else "")
 SWARM_PORT = env_int("BEEYARD_SWARM_PORT", 0)
 """First port for coordinators; 0: chosen once and kept."""
 

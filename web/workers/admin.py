@@ -3,13 +3,13 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
-from web.workers.models import ManagedWorker, WorkerEvent
+from web.workers.models import EvaluationJob, ManagedWorker, WorkerEvent, WorkerNode
 
 
 @admin.register(ManagedWorker)
 class ManagedWorkerAdmin(ReadOnlyAdmin):
-    list_display = ("run", "name", "kind", "desired", "state", "pid", "num_restarts")
-    list_filter = ("kind", "state", "desired")
+    list_display = ("run", "name", "kind", "node", "desired", "state", "pid", "num_restarts")
+    list_filter = ("kind", "state", "desired", "node")
     list_select_related = ("run",)
 
 
@@ -18,3 +18,15 @@ class WorkerEventAdmin(ReadOnlyAdmin):
     list_display = ("at", "worker", "kind", "text")
     list_filter = ("kind",)
     list_select_related = ("worker",)
+
+
+@admin.register(WorkerNode)
+class WorkerNodeAdmin(ReadOnlyAdmin):
+    list_display = ("name", "host", "cpus", "memory_mb", "seen_at", "left_at")
+
+
+@admin.register(EvaluationJob)
+class EvaluationJobAdmin(ReadOnlyAdmin):
+    list_display = ("run", "lineage", "epoch", "state", "node", "asked_at", "seconds")
+    list_filter = ("state", "node")
+    list_select_related = ("run",)

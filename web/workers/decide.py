@@ -30,6 +30,8 @@ class Action(StrEnum):
     NOTE_STOPPED = "note_stopped"
     BACK_OFF = "back_off"
     KILL = "kill"
+    KILL_GREEDY = "kill_greedy"
+    """It takes more memory than it was given."""
     GIVE_UP = "give_up"
     FORGIVE = "forgive"
 
@@ -57,6 +59,7 @@ class Facts:
     heartbeat_age: float | None
     """Of the heartbeat file, seconds; None before the first."""
     is_seen_in_swarm: bool
+    is_over_memory: bool = False
 
 
 def decide(facts: Facts) -> Action:
@@ -102,6 +105,8 @@ def _startable(facts: Facts) -> Action:
 
 
 def _alive(facts: Facts) -> Action:
+    if facts.is_over_memory:
+        return Action.KILL_GREEDY
     if facts.heartbeat_age is None:
         is_late = facts.state is WorkerState.STARTING and facts.seconds_in_state > SILENT_SECONDS
         return Action.KILL if is_late else Action.NOTHING

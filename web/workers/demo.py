@@ -137,4 +137,5 @@ def draft(tokenizer: Artifact) -> dict[str, Any]:
             "average_state_every": 5,
         },
         "checkpoint": {"every_epochs": 5, "keep": 3},
+        "evaluation": {"automatic": True, "samples": 256},
     }

@@ -7,12 +7,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import BinaryIO
 
 from django.conf import settings
 
 from training.protocol.names import ENV_DATA, ENV_PROCESS
 from web.core.secretfiles import secret_file_write
-from web.workers.models import ManagedWorker
+from web.workers.models import ManagedWorker, WorkerNode
 
 LOG_BYTES = 5_000_000
 _ENVIRONMENT = (
@@ -45,7 +46,18 @@ def process_mark(worker: ManagedWorker) -> str:
 
 def run_url(worker: ManagedWorker) -> str:
     """Return the run's address as this machine reaches it, which may differ from the public one."""
-    return f"{settings.SITE_LOCAL_URL}/runs/{worker.run.slug}/"
+    return f"{site_url()}/runs/{worker.run.slug}/"
+
+
+def site_url() -> str:
+    """Return where this node reaches the site: itself, or what the site's own node says."""
+    if settings.SITE_URL:
+        return str(settings.SITE_URL)
+    homes = WorkerNode.objects.exclude(site_url="").order_by("-seen_at")
+    home = homes.values_list("name", "site_url").first()
+    if home is None or home[0] == settings.NODE:
+        return str(settings.SITE_LOCAL_URL)
+    return str(home[1])
 
 
 def arguments(worker: ManagedWorker) -> list[str]:
@@ -56,23 +68,36 @@ def arguments(worker: ManagedWorker) -> list[str]:
         settings.TRAINING_PYTHON or sys.executable,
         *("-m", "training", "join" if is_trainer else "coordinator", run_url(worker)),
         *("--home", str(folder / "home"), "--token-file", str(folder / "token")),
-        *("--bind", settings.SWARM_BIND),
     ]
+    if settings.SWARM_BIND:
+        command += ["--bind", settings.SWARM_BIND]
     if is_trainer:
-        return [*command, "--name", worker.name, "--threads", "1", "--plain", "--once"]
+        own = ("--name", worker.name, "--threads", str(worker.threads), "--plain", "--once")
+        return [*command, *own]
     checkpoints = Path(settings.CHECKPOINTS_DIR) / worker.run.slug
     return [*command, "--port", str(worker.port or 0), "--checkpoints", str(checkpoints)]
 
 
 def environment(worker: ManagedWorker) -> dict[str, str]:
     """Return the whole environment of the process."""
+    found = environment_clean(process_mark(worker), threads=worker.threads)
+    if worker.device:
+        kind, _, number = worker.device.partition(":")
+        # The trainer takes the first GPU that it sees: it is shown the one it should have.
+        found["CUDA_VISIBLE_DEVICES"] = number if kind == "cuda" else ""
+        found["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
+    return found
+
+
+def environment_clean(mark: str, *, threads: int) -> dict[str, str]:
+    """Return an environment without secrets for a process that bears ``mark``."""
     kept = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     return kept | {
         "PYTHONPATH": str(settings.BASE_DIR),
         "PYTHONUNBUFFERED": "1",
-        "OMP_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": str(threads),
         ENV_DATA: str(settings.DATA_DIR),
-        ENV_PROCESS: process_mark(worker),
+        ENV_PROCESS: mark,
     }
 
 
@@ -88,16 +113,38 @@ def worker_launch(worker: ManagedWorker, token: str) -> int:
     secret_file_write(folder / "token", token)
     _log_rotate(log_path(worker))
     with log_path(worker).open("ab") as log:
-        process = subprocess.Popen(
+        return child_start(
             arguments(worker),
-            cwd=folder,
-            env=environment(worker),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            close_fds=True,
+            folder=folder,
+            environment=environment(worker),
+            out=log,
+            errors=subprocess.STDOUT,
         )
+
+
+def child_start(
+    command: list[str],
+    *,
+    folder: Path,
+    environment: dict[str, str],
+    out: BinaryIO,
+    errors: BinaryIO | int,
+) -> int:
+    """Start a process in a session of its own and return its pid.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=errors,
+        start_new_session=True,
+        close_fds=True,
+    )
     _children.append(process)
     return process.pid
 

@@ -40,4 +40,5 @@ def _probe() -> socket.socket:
 
 
 def _host() -> str:
-    return "127.0.0.1" if settings.SWARM_BIND == "localhost" else str(settings.SWARM_BIND)
+    bind = str(settings.SWARM_BIND) or "0.0.0.0"  # noqa: S104
+    return "127.0.0.1" if bind == "localhost" else bind

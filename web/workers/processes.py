@@ -60,6 +60,16 @@ def marked_processes(name: str = "") -> list[psutil.Process]:
     return found
 
 
+def memory_mb_of(name: str) -> float:
+    """Return the MiB of memory that all processes with a mark take; shared parts count once."""
+    total = 0
+    for process in marked_processes(name):
+        with contextlib.suppress(OSError, psutil.Error):
+            info = process.memory_full_info()
+            total += getattr(info, "pss", info.uss)
+    return total / (1 << 20)
+
+
 def marked_leader(name: str) -> psutil.Process | None:
     """Return the process that a launch made, the oldest of its kind; None when there is none."""
     leaders = [p for p in marked_processes(name) if p.pid == os.getsid(p.pid) and _is_training(p)]

@@ -1,5 +1,7 @@
 """One look at a managed worker: compare what is wanted with what is, and do the next thing.
 
+Only the node of a managed worker looks after it: pids and files are that node's.
+
 Looks may happen at the same time in several celery processes. Each change of state is a
 conditional update from the state that was read, so only one of them acts.
 """
@@ -7,6 +9,7 @@ conditional update from the state that was read, so only one of them acts.
 import logging
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -16,6 +19,7 @@ from web.accounts.services import service_user_get, token_issue
 from web.workers.decide import Action, back_off_seconds, decide
 from web.workers.journal import event_note, state_note
 from web.workers.launcher import children_reap, process_mark, worker_launch
+from web.workers.logs import log_read
 from web.workers.models import ManagedWorker
 from web.workers.ports import coordinator_port
 from web.workers.processes import (
@@ -24,15 +28,18 @@ from web.workers.processes import (
     remains_kill,
     terminate,
 )
-from web.workers.selectors import managed_worker_log_tail, service_name, worker_facts
+from web.workers.selectors import service_name, worker_facts
 
 logger = logging.getLogger(__name__)
 
 
 def managed_worker_reconcile(worker: ManagedWorker) -> Action:
     """Do the one next thing about a managed worker. Never waits long; safe to repeat."""
+    if worker.node != settings.NODE:
+        return Action.NOTHING
     children_reap()
     now = timezone.now()
+    _wishes_update(worker, now)
     action = decide(worker_facts(worker, now))
     if action is Action.START:
         _start(worker, now)
@@ -43,6 +50,8 @@ def managed_worker_reconcile(worker: ManagedWorker) -> Action:
         _end(worker, action)
     elif action is Action.KILL:
         _back_off(worker, now, "it gave no sign of life")
+    elif action is Action.KILL_GREEDY:
+        _back_off(worker, now, f"it took more than {worker.memory_mb} MiB of memory")
     elif action is Action.BACK_OFF:
         _back_off(worker, now, "it ended")
     elif action is Action.GIVE_UP:
@@ -57,12 +66,26 @@ def managed_worker_reconcile(worker: ManagedWorker) -> Action:
 
 
 def managed_workers_reconcile() -> None:
-    """Look after all managed workers; one that fails does not keep the others waiting."""
-    for worker in ManagedWorker.objects.select_related("run").order_by("kind", "id"):
+    """Look after all managed workers of this node; one that fails keeps no other waiting."""
+    workers = ManagedWorker.objects.filter(node=settings.NODE).select_related("run")
+    for worker in workers.order_by("kind", "id"):
         try:
             managed_worker_reconcile(worker)
         except OSError:
             logger.exception("managed worker %s: not reconciled", worker)
+
+
+def _wishes_update(worker: ManagedWorker, now: datetime) -> None:
+    """End the wish when its hours are over; turn a finished stop of a restart into a start."""
+    row = ManagedWorker.objects.filter(pk=worker.pk, desired=worker.desired)
+    if worker.desired == ManagedWorker.Desired.RESTARTING and worker.state == WorkerState.STOPPED:
+        row.update(desired=ManagedWorker.Desired.RUNNING)
+        worker.desired = ManagedWorker.Desired.RUNNING
+    if worker.desired == ManagedWorker.Desired.STOPPED or worker.wanted_until is None:
+        return
+    if worker.wanted_until <= now and row.update(desired=ManagedWorker.Desired.STOPPED):
+        worker.desired = ManagedWorker.Desired.STOPPED
+        event_note(worker, "time is over", f"it was wanted for {worker.hours:g} h")
 
 
 def _start(worker: ManagedWorker, now: datetime) -> None:
@@ -129,4 +152,4 @@ def _token(worker: ManagedWorker) -> str:
 
 
 def _tail(worker: ManagedWorker) -> str:
-    return "\n".join(managed_worker_log_tail(worker, 12))[-2000:]
+    return "\n".join(log_read(worker, 12))[-2000:]

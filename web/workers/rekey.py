@@ -1,5 +1,6 @@
 """New keys for a managed worker whose home somebody may have read."""
 
+from django.conf import settings
 from django.db import transaction
 
 from training.protocol.keys import key_load
@@ -22,8 +23,10 @@ def managed_worker_keys_replace(actor: User | None, worker: ManagedWorker) -> De
     device; None when it never joined.
 
     Raises:
-        ValueError: its key file cannot be read.
+        ValueError: its key file cannot be read, or is on another node.
     """
+    if worker.node != settings.NODE:
+        raise ValueError(f"{worker.name} runs on node {worker.node}: give this command there")
     home = worker_folder(worker) / "home"
     device = None
     if (home / _KEYS[0]).exists():

@@ -1,7 +1,6 @@
 """Reads of managed workers."""
 
 import json
-from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -12,14 +11,13 @@ from web.accounts.models import User
 from web.monitoring.models import Peer, RunSwarm
 from web.runs.models import Run
 from web.workers.decide import Facts
-from web.workers.launcher import log_path, worker_folder
+from web.workers.launcher import process_mark, worker_folder
 from web.workers.models import ManagedWorker
-from web.workers.processes import TERM_SECONDS, is_alive
+from web.workers.processes import TERM_SECONDS, is_alive, memory_mb_of
 
 SEEN_SECONDS = 60.0
 COORDINATOR_SECONDS = 30.0
 """A coordinator that leaves saves a last checkpoint and reports what it knows."""
-_LOG_BYTES = 200_000
 _RUNS_THAT_TRAIN = (RunState.OPEN, RunState.PAUSED, RunState.FINISHING)
 _IN_SWARM = ("training", "averaging", "waiting", "paused")
 
@@ -45,18 +43,6 @@ def service_user(run: Run) -> User | None:
 def managed_workers(run: Run) -> QuerySet[ManagedWorker]:
     """Return a run's managed workers, the coordinator first."""
     return run.managed_workers.select_related("run").order_by("kind", "id")
-
-
-def managed_worker_log_tail(worker: ManagedWorker, lines: int = 40) -> list[str]:
-    """Return the last lines that the process wrote."""
-    try:
-        with log_path(worker).open("rb") as log:
-            log.seek(0, 2)
-            log.seek(max(0, log.tell() - _LOG_BYTES))
-            text = log.read().decode(errors="replace")
-    except OSError:
-        return []
-    return list(deque(text.splitlines(), maxlen=lines))
 
 
 def stop_seconds(worker: ManagedWorker) -> float:
@@ -96,7 +82,14 @@ def worker_facts(worker: ManagedWorker, now: datetime) -> Facts:
         stop_seconds=stop_seconds(worker),
         heartbeat_age=now.timestamp() - heartbeat.written_at if heartbeat else None,
         is_seen_in_swarm=_is_seen(worker, heartbeat, now),
+        is_over_memory=_is_over_memory(worker),
     )
+
+
+def _is_over_memory(worker: ManagedWorker) -> bool:
+    if worker.memory_mb is None or worker.pid is None:
+        return False
+    return memory_mb_of(process_mark(worker)) > worker.memory_mb
 
 
 def _is_coordinated(run: Run, now: datetime) -> bool:

@@ -46,6 +46,8 @@ class AlbertParams(FrozenModel):
     """For ``text-files``: names of artifacts of the config, ``.txt`` (documents are separated by
     blank lines) or ``.jsonl`` (a document is a line's ``text``). Artifacts only: a config must
     not name files of a volunteer's machine."""
+    held_out: float = Field(default=0.02, ge=0, lt=1)
+    """Share of the documents that nobody trains on; evaluations read them. Their text decides."""
     tokenizer: FileName = "tokenizer.json"
     """Name of the artifact with the tokenizer."""
 

@@ -8,12 +8,11 @@ from torch.nn.functional import cross_entropy
 from transformers import AlbertConfig, AlbertForPreTraining
 
 from training.protocol.config import RunConfig
-from training.tasks.albert.corpus import corpus_build
 from training.tasks.albert.params import AlbertParams
-from training.tasks.albert.samples import IGNORED, NUM_SPECIAL, batches_draw
-from training.tasks.albert.sources import python_docs, text_files
-from training.tasks.albert.tokenizer import PAD_ID, tokenizer_read
-from training.tasks.task import Batch, TaskError, artifact_path, params_read, seeded
+from training.tasks.albert.samples import IGNORED
+from training.tasks.albert.text import text_read
+from training.tasks.albert.tokenizer import PAD_ID
+from training.tasks.task import Batch, params_read, seeded
 
 
 class AlbertTask:
@@ -46,31 +45,8 @@ class AlbertTask:
     def batches(
         self, config: RunConfig, artifacts: Path, *, seed: int, micro_batch: int
     ) -> Iterator[Batch]:
-        params = params_read(AlbertParams, config)
-        tokenizer = tokenizer_read(artifact_path(config, artifacts, params.tokenizer))
-        if tokenizer.get_vocab_size() > params.vocab_size:
-            raise TaskError(
-                f"the tokenizer has {tokenizer.get_vocab_size()} pieces, vocab_size is "
-                f"{params.vocab_size}",
-                "The run's organiser must publish a config with a larger vocab_size.",
-            )
-        if params.source == "python-docs":
-            documents = python_docs()
-        else:
-            paths = [artifact_path(config, artifacts, name) for name in params.files]
-            documents = text_files(paths)
-        corpus = corpus_build(
-            documents, tokenizer, max_piece=(params.sequence_length - NUM_SPECIAL) // 3
-        )
-        return batches_draw(
-            corpus,
-            sequence_length=params.sequence_length,
-            mlm_probability=params.mlm_probability,
-            vocab_size=tokenizer.get_vocab_size(),
-            sentence_order=params.sop,
-            seed=seed,
-            micro_batch=micro_batch,
-        )
+        text = text_read(config, artifacts, is_held_out=False)
+        return text.batches(seed=seed, micro_batch=micro_batch)
 
     def loss(self, model: torch.nn.Module, batch: Batch) -> tuple[torch.Tensor, int]:
         assert isinstance(model, AlbertForPreTraining)  # noqa: S101 - the registry pairs them

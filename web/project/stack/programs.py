@@ -1,6 +1,7 @@
 """Which processes the site consists of, and how each is started."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -8,6 +9,7 @@ from django.conf import settings
 from web.project.celery import QUEUES
 from web.project.stack.redis_server import EmbeddedRedis
 from web.project.stack.supervise import Program
+from web.workers.nodes import node_queue
 
 
 def programs(redis: EmbeddedRedis | None) -> list[Program]:
@@ -30,12 +32,17 @@ def _web() -> Program:
 
 
 def _celery() -> Program:
-    command = [
-        *(sys.executable, "-m", "celery", "-A", "web.project.celery:app", "worker"),
-        *("--queues", ",".join(QUEUES), "--concurrency", "2", "--loglevel", "INFO"),
-        *("--without-gossip", "--without-mingle"),
-    ]
+    command = celery_command((*QUEUES, node_queue(settings.NODE)))
     return Program("celery", command, 30, stop_seconds=20)
+
+
+def celery_command(queues: Sequence[str]) -> list[str]:
+    """Return how a celery worker that consumes these queues is started."""
+    return [
+        *(sys.executable, "-m", "celery", "-A", "web.project.celery:app", "worker"),
+        *("--queues", ",".join(queues), "--concurrency", "2", "--loglevel", "INFO"),
+        *("--hostname", f"{settings.NODE}@%h", "--without-gossip", "--without-mingle"),
+    ]
 
 
 def _beat() -> Program:

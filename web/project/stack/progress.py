@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 from django.conf import settings
 from django.db import DatabaseError
+from django.db.models import QuerySet
 
 from training.protocol.states import WorkerState
 from web.monitoring.selectors import live_state
@@ -38,7 +39,7 @@ class Progress:
     def look(self) -> None:
         """Look once; a database that is busy is looked at next time."""
         try:
-            for worker in ManagedWorker.objects.select_related("run").order_by("kind", "id"):
+            for worker in _workers_here():
                 self._worker(worker)
             for run in Run.objects.all():
                 self._run(run)
@@ -78,6 +79,11 @@ class Progress:
         """Training and averaging alternate for ever: the epoch lines tell that better."""
         steady = {"training", "averaging", "waiting for peers"}
         return text in steady and self._told.get(name) in steady
+
+
+def _workers_here() -> "QuerySet[ManagedWorker]":
+    here = ManagedWorker.objects.filter(node=settings.NODE)
+    return here.select_related("run").order_by("kind", "id")
 
 
 def _last_words(worker: ManagedWorker) -> str:

@@ -1,0 +1,64 @@
+"""Nodes: the machines whose celery workers start processes for the site's runs."""
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+
+from training.protocol.errors import ErrorCode
+from web.control.access import DeskRequest, staff_only
+from web.control.launch_forms import NodeLimitsForm
+from web.core.errors import AppError
+from web.workers.models import WorkerNode
+from web.workers.node_selectors import node_rows
+from web.workers.nodes import node_forget, node_limits_set
+from web.workers.room import Limits
+
+
+@staff_only
+@require_safe
+def nodes_page(request: DeskRequest) -> HttpResponse:
+    """Which nodes are there, how long ago each was heard, what each runs."""
+    rows = node_rows(timezone.now())
+    for row in rows:
+        row["form"] = NodeLimitsForm(
+            initial=row["limits"].__dict__, auto_id=f"id_{row['node'].name}_%s"
+        )
+    return render(request, "control/nodes.html", {"rows": rows})
+
+
+@staff_only
+@require_safe
+def nodes_fragment(request: DeskRequest) -> HttpResponse:
+    """The table alone."""
+    return render(request, "control/nodes_fragment.html", {"rows": node_rows(timezone.now())})
+
+
+@staff_only
+@require_POST
+def node_limits(request: DeskRequest, name: str) -> HttpResponse:
+    """Bound what may be launched there."""
+    node, form = _get(name), NodeLimitsForm(request.POST)
+    if form.is_valid():
+        node_limits_set(request.user, node, Limits(**form.cleaned_data))
+        messages.success(request, f"The limits of {name} hold for what is launched from now on.")
+    else:
+        messages.error(request, "Limits are whole numbers; an empty one is no limit.")
+    return redirect("control:nodes")
+
+
+@staff_only
+@require_POST
+def node_remove(request: DeskRequest, name: str) -> HttpResponse:
+    """Forget a node that is gone for good, with its managed workers."""
+    node_forget(request.user, _get(name), timezone.now())
+    messages.success(request, f"{name} is forgotten.")
+    return redirect("control:nodes")
+
+
+def _get(name: str) -> WorkerNode:
+    node = WorkerNode.objects.filter(name=name).first()
+    if node is None:
+        raise AppError(ErrorCode.NOT_FOUND, "There is no such node.")
+    return node
