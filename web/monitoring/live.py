@@ -42,6 +42,7 @@ def facts_of(
         min_peers=body.get("min_peers", 1),
         checkpoint_epoch=checkpoint_epoch,
         heard_at=swarm.received_at if swarm else None,
+        max_epochs=config.body.get("max_epochs") if config else None,
     )
 
 
