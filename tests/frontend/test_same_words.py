@@ -18,6 +18,7 @@ from web.monitoring.pace import eta_text, goal_share, pace_range, span_text
 HERE = Path(__file__).parent
 NOW = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
 NUM_CASES = 1500
+HEARD = (0, 2, 5, 19, 21, 95)
 AGES = (0, 0.4, 3, 12, 19, 21, 45, 95, 119, 121, 240, 301, 800, 5000, 9000, 200_000)
 
 

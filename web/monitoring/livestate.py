@@ -151,19 +151,19 @@ def peers_merge(
 
 def peer_moves(
     old: Mapping[str, LivePeer], new: Mapping[str, LivePeer]
-) -> Iterable[tuple[str, LivePeer]]:
-    """Return ``joined``, ``left`` or ``banned`` with each peer for which that is new."""
+) -> Iterable[tuple[str, str, LivePeer]]:
+    """Return ``joined``, ``left`` or ``banned`` with the key and each peer for which that is new."""
     for key, peer in new.items():
         before = old.get(key)
         was_there = before is not None and before.state not in _OUT
         if peer.state not in _OUT:
             if not was_there:
-                yield "joined", peer
+                yield "joined", key, peer
         elif was_there:
-            yield "banned" if peer.state is PeerState.BANNED else "left", peer
+            yield "banned" if peer.state is PeerState.BANNED else "left", key, peer
     for key, before in old.items():
         if key not in new and before.state not in _OUT:
-            yield "left", before
+            yield "left", key, before
 
 
 def state_diff(old: State, new: State) -> State:

@@ -19,13 +19,16 @@ from web.monitoring.series import run_series
 from web.monitoring.spread import revocations_spread
 from web.monitoring.why import why_chain
 from web.monitoring.why_links import Link
-from web.runs.models import Run, RunConfigVersion
+from web.runs.models import Checkpoint, Run, RunConfigVersion
 from web.runs.selectors import Viewer, checkpoint_latest, config_newest, runs_visible
 
 __all__ = [
     "Link",
     "coordinator_device",
     "live_state",
+    "live_state_of",
+    "peer_events",
+    "peer_visible",
     "revocations_spread",
     "run_events",
     "run_series",
@@ -44,16 +47,17 @@ def live_state(run: Run, viewer: Viewer = None, *, now: datetime | None = None) 
     # The number has to be read before the state: too low a number costs one message more, too
     # high a one would hide a change.
     run = Run.objects.get(pk=run.pk)
-    swarm = RunSwarm.objects.filter(run=run).first()
     checkpoint = checkpoint_latest(run)
-    live = live_now(
-        run,
-        swarm,
-        config_newest(run),
-        checkpoint_epoch=checkpoint.epoch if checkpoint else None,
-        now=now or timezone.now(),
-    )
-    return live.model_dump(mode="json")
+    return live_state_of(run, config_newest(run), checkpoint, now=now or timezone.now())
+
+
+def live_state_of(
+    run: Run, config: RunConfigVersion | None, checkpoint: Checkpoint | None, *, now: datetime
+) -> dict[str, Any]:
+    """Return the same as :func:`live_state`, in one query, of rows that were read just now."""
+    swarm = RunSwarm.objects.filter(run=run).first()
+    epoch = checkpoint.epoch if checkpoint else None
+    return live_now(run, swarm, config, checkpoint_epoch=epoch, now=now).model_dump(mode="json")
 
 
 def runs_summaries(viewer: Viewer, *, now: datetime | None = None) -> list[RunSummary]:
@@ -104,6 +108,17 @@ def run_events(run: Run, limit: int = 50, *, before: int | None = None) -> list[
     if before is not None:
         events = events.filter(seq__lt=before)
     return list(events[:limit])
+
+
+def peer_visible(run: Run, key: str) -> Peer | None:
+    """Return a member of the run by its public id, with its account; never the coordinator."""
+    peers = Peer.objects.filter(run=run, public_id=key).exclude(role=Role.COORDINATOR)
+    return peers.select_related("device__user").first()
+
+
+def peer_events(run: Run, key: str, limit: int = 20) -> list[RunEvent]:
+    """Return the newest lines of the feed that are about one peer alone."""
+    return list(run.events.filter(peer=key).order_by("-seq")[:limit])
 
 
 def coordinator_device(credential: Credential, run: Run) -> Device:

@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from web.pages import account, devices, home, join, leaderboard, profile, runs, site, why
+from web.pages import (
+    account,
+    configs,
+    devices,
+    home,
+    join,
+    leaderboard,
+    peers,
+    profile,
+    runs,
+    site,
+    why,
+)
 
 app_name = "pages"
 urlpatterns = [
@@ -11,6 +23,10 @@ urlpatterns = [
     path("runs/<slug:slug>/", runs.run_page, name="run"),
     path("runs/<slug:slug>/strip/", runs.strip_fragment, name="strip"),
     path("runs/<slug:slug>/board/", runs.board_fragment, name="board"),
+    path("runs/<slug:slug>/peers/<str:key>/", peers.peer_page, name="peer"),
+    path("runs/<slug:slug>/events/", runs.events_page, name="events"),
+    path("runs/<slug:slug>/checkpoints/", runs.checkpoints_page, name="checkpoints"),
+    path("runs/<slug:slug>/config/", configs.config_page, name="config"),
     path("runs/<slug:slug>/series.csv", runs.series_csv, name="series_csv"),
     path("runs/<slug:slug>/leaderboard/", leaderboard.leaderboard_page, name="leaderboard"),
     path("runs/<slug:slug>/why/", why.why_page, name="why"),
