@@ -35,5 +35,5 @@ export function spanText(low, high) {
 /** @param {any} live @returns {string} empty when nobody can say */
 export function etaText(live) {
   const found = etaSeconds(live);
-  return found ? `${spanText(...found)} to go` : "";
+  return found ? `${spanText(...found)} left` : "";
 }

@@ -152,7 +152,7 @@ def peers_merge(
 def peer_moves(
     old: Mapping[str, LivePeer], new: Mapping[str, LivePeer]
 ) -> Iterable[tuple[str, str, LivePeer]]:
-    """Return ``joined``, ``left`` or ``banned`` with the key and each peer for which that is new."""
+    """Return ``joined``, ``left`` or ``banned``, key and peer, for each for which that is new."""
     for key, peer in new.items():
         before = old.get(key)
         was_there = before is not None and before.state not in _OUT

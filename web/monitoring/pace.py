@@ -64,7 +64,7 @@ def span_text(low: float, high: float) -> str:
 def eta_text(live: Mapping[str, Any]) -> str:
     """Return when the run is done, in words; empty when nobody can say."""
     found = eta_seconds(live)
-    return f"{span_text(*found)} to go" if found else ""
+    return f"{span_text(*found)} left" if found else ""
 
 
 def _range(low: float, high: float, name: str) -> str:

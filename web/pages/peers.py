@@ -31,7 +31,7 @@ def peer_page(request: HttpRequest, slug: str, key: str) -> HttpResponse:
     peer = peer_visible(run, key)
     if live is None and peer is None:
         raise AppError(ErrorCode.NOT_FOUND, "No peer of this run has this address.")
-    context = {
+    context: dict[str, Any] = {
         "run": run,
         "live": live,
         "peer": peer,

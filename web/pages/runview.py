@@ -65,11 +65,7 @@ def run_view(
         "comb": comb(state),
         "reach": reach_text(state),
         "next_seconds": next_seconds(state),
-        "goal": {
-            "samples": goal_samples(state),
-            "share": goal_share(state),
-            "eta": eta_text(state),
-        },
+        "goal": goal_of(state),
         "is_open": run.state == RunState.OPEN,
         "config": config,
         "base": configs[1] if len(configs) > 1 else None,
@@ -82,6 +78,11 @@ def run_view(
         "wording": {"words": STATE_WORDS, "tones": STATE_TONES},
     }
     return context | peers_context(state, viewer, params) | charts_context(run, params, now)
+
+
+def goal_of(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the large number runs towards; static/js/pace.js says the same."""
+    return {"samples": goal_samples(state), "share": goal_share(state), "eta": eta_text(state)}
 
 
 def charts_context(run: Run, params: QueryDict, now: datetime) -> dict[str, Any]:
