@@ -20,6 +20,8 @@ PATHS = (
     "/", "/runs/python-docs/", "/runs/python-docs/?range=1h&scale=log&x=epoch",
     "/runs/python-docs/join/", "/runs/python-docs/leaderboard/", "/devices/", "/account/",
     "/users/bob/", "/trust/", "/accounts/email/", "/identity/o/device",
+    "/runs/python-docs/?view=bubbles", "/runs/python-docs/config/", "/runs/python-docs/events/",
+    "/runs/python-docs/checkpoints/", "/runs/python-docs/countries/",
 )  # fmt: skip
 # The test server speaks no websocket: the page has to fall back, and the browser logs it.
 EXPECTED = ("WebSocket connection to",)

@@ -20,6 +20,7 @@ PINNED = {
     f"{RUN}peers/PEER/": 9,
     f"{RUN}events/": 2,
     f"{RUN}checkpoints/": 2,
+    f"{RUN}countries/": 2,
     f"{RUN}config/": 4,
     f"{RUN}board/": 3,
     f"{RUN}strip/": 3,

@@ -1,10 +1,10 @@
 """Reads of monitoring. Whatever depends on time is worked out when it is read."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from training.protocol.api import RunSummary
@@ -30,12 +30,17 @@ __all__ = [
     "peer_events",
     "peer_visible",
     "revocations_spread",
+    "run_countries",
     "run_events",
     "run_series",
     "runs_summaries",
     "summaries_of",
     "why_chain",
 ]
+
+FEWEST_PEOPLE = 3
+"""A country that fewer people share is not named."""
+COUNTRY_WITHIN = timedelta(days=7)
 
 
 def live_state(run: Run, viewer: Viewer = None, *, now: datetime | None = None) -> dict[str, Any]:
@@ -119,6 +124,25 @@ def peer_visible(run: Run, key: str) -> Peer | None:
 def peer_events(run: Run, key: str, limit: int = 20) -> list[RunEvent]:
     """Return the newest lines of the feed that are about one peer alone."""
     return list(run.events.filter(peer=key).order_by("-seq")[:limit])
+
+
+def run_countries(run: Run, now: datetime) -> list[tuple[str, int]]:
+    """Return codes of countries and how many people of the run chose each, most people first.
+
+    Only people who took part within a week, and only countries that at least FEWEST_PEOPLE of
+    them share: fewer could be recognised. Nothing is said of the others, not even how many.
+    """
+    people = Peer.objects.filter(
+        run=run, role=Role.TRAINER, seen_at__gte=now - COUNTRY_WITHIN,
+        device__user__is_service=False, device__user__banned_at=None,
+    ).exclude(device__user__country="")  # fmt: skip
+    counts = (
+        people.order_by()
+        .values("device__user__country")
+        .annotate(people=Count("device__user", distinct=True))
+    )
+    rows = counts.filter(people__gte=FEWEST_PEOPLE).order_by("-people", "device__user__country")
+    return list(rows.values_list("device__user__country", "people"))
 
 
 def coordinator_device(credential: Credential, run: Run) -> Device:

@@ -10,8 +10,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from web.accounts.countries import country_name
 from web.contributions.selectors import HIDDEN_NAME, leaderboard
-from web.monitoring.selectors import run_events, run_series
+from web.monitoring.selectors import FEWEST_PEOPLE, run_countries, run_events, run_series
 from web.pages.charts import chart_query
 from web.pages.leaderboard import PERIODS, period_of
 from web.pages.mine import strip_devices
@@ -65,6 +66,23 @@ def checkpoints_page(request: HttpRequest, slug: str) -> HttpResponse:
         "has_next": len(rows) > CHECKPOINT_ROWS,
     }  # fmt: skip
     return render(request, "pages/checkpoints.html", context)
+
+
+@require_safe
+def countries_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """From which countries people say they are, as sums; htmx gets the list alone."""
+    run = run_get_visible(request.user, slug)
+    found = run_countries(run, timezone.now())
+    most = max((people for _, people in found), default=1)
+    rows = [
+        {"name": country_name(code), "people": people, "tenths": max(1, round(10 * people / most))}
+        for code, people in found
+    ]
+    is_part = bool(request.headers.get("HX-Request"))
+    name = "pages/countries_fragment.html" if is_part else "pages/countries.html"
+    response = render(request, name, {"run": run, "rows": rows, "fewest": FEWEST_PEOPLE})
+    response["Vary"] = "HX-Request, Cookie"
+    return response
 
 
 @require_safe
