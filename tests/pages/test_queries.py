@@ -37,7 +37,7 @@ PINNED = {
     f"{API}checkpoints/": 2,
     "/api/v1/users/bee0/contributions/": 2,
 }
-SIGNED_IN = {RUN: 15, f"{RUN}leaderboard/": 5, "/devices/": 5, "/account/": 3}
+SIGNED_IN = {RUN: 14, f"{RUN}leaderboard/": 5, "/devices/": 5, "/account/": 3}
 
 
 def queries(client: Client, path: str) -> int:
