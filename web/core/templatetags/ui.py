@@ -18,7 +18,9 @@ from web.core.wording import STATE_TONES, STATE_WORDS
 register = template.Library()
 
 _NONE = "\u2013"
-_STATE_PREFIX = re.compile(r"^[a-z][a-z ]{2,24}: ")
+_STATE_PREFIX = re.compile(
+    r"^(draft|warming up|training|averaging|stalled|finishing|finished|unknown|paused): "
+)
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
