@@ -93,7 +93,7 @@ export class PeerTable {
       line.setAttribute("aria-rowindex", String(first + index + 2));
       return line;
     });
-    for (const line of known.values()) if (!line.contains(document.activeElement)) line.remove();
+    for (const line of known.values()) line.remove();
     this.#place(lines, first * row, (this.rows.length - last) * row);
     tickAges(this.body);
   }
