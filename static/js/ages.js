@@ -1,8 +1,23 @@
 // Ages of <time data-age datetime="…">: "8 s ago", and whether what they belong to is stale.
 import { seconds } from "./format.js";
 
-/** @param {ParentNode} root @param {number} now milliseconds since the epoch */
-export function tickAges(root, now = Date.now()) {
+let skew = 0;
+
+/** Milliseconds since 1970 by the site's clock: this machine's may be wrong. */
+export function siteNow() {
+  return Date.now() + skew;
+}
+
+/** @param {string | null | undefined} at what the site's clock shows at this moment */
+export function siteClockSet(at) {
+  const now = Date.parse(at || "");
+  if (!Number.isNaN(now)) skew = now - Date.now();
+}
+
+siteClockSet(globalThis.document?.querySelector("[data-now]")?.getAttribute("data-now"));
+
+/** @param {ParentNode} root @param {number} now milliseconds since 1970 */
+export function tickAges(root, now = siteNow()) {
   for (const element of root.querySelectorAll("time[data-age][datetime]")) {
     const at = Date.parse(element.getAttribute("datetime") || "");
     if (Number.isNaN(at)) continue;

@@ -1,8 +1,9 @@
 // The epoch as a honeycomb; web/pages/comb.py draws the same on the server.
-import { number } from "./format.js";
+import { number, percent } from "./format.js";
 
 const NUM_SLOTS = 8;
 const LEGEND_ROWS = 6;
+const MAX_SHARES = 100;
 
 /** @typedef {{key: string, name: string, samples: number, slot: string}} Share */
 
@@ -52,10 +53,46 @@ export function combShow(page, state) {
   cells.forEach((cell, index) => {
     if (cell.getAttribute("data-slot") !== slots[index]) cell.setAttribute("data-slot", slots[index]);
   });
-  bar.setAttribute("aria-valuenow", String(Math.min(state.samples_accumulated, state.target_batch_size)));
+  const filled = Math.min(state.samples_accumulated, state.target_batch_size);
+  const words = `${number(state.samples_accumulated)} of ${number(state.target_batch_size)} samples, ${percent(filled / state.target_batch_size)}`;
+  bar.setAttribute("aria-valuenow", String(filled));
+  bar.setAttribute("aria-valuetext", words);
   bar.setAttribute("aria-valuemax", String(state.target_batch_size));
   bar.closest(".now")?.classList.toggle("is-averaging", state.state === "averaging");
-  legendShow(legend, shares.sort((a, b) => b.samples - a.samples));
+  const largest = [...shares].sort((a, b) => b.samples - a.samples);
+  legendShow(legend, largest);
+  sharesShow(page, largest, state.target_batch_size);
+}
+
+/** The same as a table, for whoever wants all of it. @param {ParentNode} page @param {Share[]} shares @param {number} target */
+function sharesShow(page, shares, target) {
+  const details = /** @type {HTMLDetailsElement | null} */ (page.querySelector("[data-shares]"));
+  const body = page.querySelector("[data-shares-rows]");
+  const count = page.querySelector("[data-shares-count]");
+  if (!details || !body || !count) return;
+  details.hidden = shares.length < 2;
+  const text = shares.length > MAX_SHARES ? `The largest ${MAX_SHARES} of ${shares.length} shares` : `All ${shares.length} shares`;
+  if (count.textContent !== text) count.textContent = text;
+  if (!details.open) return;
+  const rows = shares.slice(0, MAX_SHARES).map((share) => {
+    const line = document.createElement("tr");
+    const name = document.createElement("th");
+    const mark = document.createElement("i");
+    mark.dataset.slot = share.slot;
+    name.scope = "row";
+    name.append(mark, ` ${share.name}`);
+    line.append(name, cellOf(number(share.samples)), cellOf(percent(share.samples / target)));
+    return line;
+  });
+  body.replaceChildren(...rows);
+}
+
+/** @param {string} text */
+function cellOf(text) {
+  const cell = document.createElement("td");
+  cell.className = "right num";
+  cell.textContent = text;
+  return cell;
 }
 
 /** @param {Element} legend @param {Share[]} shares */
@@ -72,7 +109,6 @@ function legendShow(legend, shares) {
     item.append(mark, name, count);
     return item;
   });
-  if (shares.length > LEGEND_ROWS) items.push(muted(`and ${shares.length - LEGEND_ROWS} more`));
   if (!shares.length) items.push(muted("Nobody has reported samples of this epoch yet."));
   legend.replaceChildren(...items);
 }

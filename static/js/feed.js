@@ -1,17 +1,18 @@
-// Keeps a run's state fresh: websocket first, polling when sockets do not work, nothing when hidden.
+// Keeps a run's state fresh: websocket first, polling when sockets do not work, a trickle when hidden.
 import { applied, backoff } from "./state.js";
 
 /** @typedef {import("./state.js").LiveState} LiveState @typedef {import("./state.js").Message} Message */
 
 const FAILURES_BEFORE_POLLING = 4;
 const POLL_MS = 5000;
+const HIDDEN_POLL_MS = 60000;
 const RETRY_SOCKET_AFTER_POLLS = 24;
 const SILENCE_MS = 45000;
 
 /**
  * @typedef {{socketUrl: string, stateUrl: string,
  *   onState: (state: LiveState, event: Message["event"] | null) => void,
- *   onConnection: (how: "live" | "polling" | "lost" | "paused" | "ended") => void,
+ *   onConnection: (how: "live" | "polling" | "lost" | "hidden" | "paused" | "ended") => void,
  *   WebSocket?: any, fetch?: any, setTimeout?: any, clearTimeout?: any, random?: () => number}} Options
  */
 
@@ -23,6 +24,7 @@ export class Feed {
     this.failures = 0;
     this.polls = 0;
     this.isRunning = false;
+    this.isSlow = false;
     /** @type {any} */
     this.socket = null;
     /** @type {any} */
@@ -32,9 +34,26 @@ export class Feed {
   }
 
   start() {
-    if (this.isRunning) return;
+    if (this.isRunning && !this.isSlow) return;
+    this.#clear();
     this.isRunning = true;
+    this.isSlow = false;
     this.#connect();
+  }
+
+  /** Nobody looks: no socket, and one cheap question a minute. */
+  slow() {
+    if (!this.isRunning || this.isSlow) return;
+    this.isSlow = true;
+    this.#clear();
+    this.#drop();
+    this.options.onConnection("hidden");
+    this.#later(() => this.#trickle(), HIDDEN_POLL_MS);
+  }
+
+  async #trickle() {
+    await this.#fetchState();
+    if (this.isRunning && this.isSlow) this.#later(() => this.#trickle(), HIDDEN_POLL_MS);
   }
 
   /** @param {"paused" | "ended"} why */
@@ -47,7 +66,9 @@ export class Feed {
 
   #connect() {
     const Socket = this.options.WebSocket || WebSocket;
-    const socket = new Socket(`${this.options.socketUrl}?since=${this.state.seq}`);
+    // A page that carries a part of the state only asks for a whole one.
+    const since = this.state.is_partial ? "" : `?since=${this.state.seq}`;
+    const socket = new Socket(`${this.options.socketUrl}${since}`);
     this.socket = socket;
     socket.onopen = () => {
       this.#listen();
@@ -98,6 +119,7 @@ export class Feed {
     // Nothing new is legal: ask over HTTP before giving the socket up.
     const seq = this.state.seq;
     if (await this.#fetchState()) {
+      if (this.isSlow) return;
       if (this.state.seq > seq && this.socket) {
         this.#drop();
         this.#connect();
@@ -110,7 +132,7 @@ export class Feed {
 
   /** @param {number} atLeast milliseconds */
   #failed(atLeast) {
-    if (!this.isRunning) return;
+    if (!this.isRunning || this.isSlow) return;
     this.failures += 1;
     this.options.onConnection("lost");
     const random = (this.options.random || Math.random)();
@@ -121,7 +143,7 @@ export class Feed {
 
   async #poll() {
     const ok = await this.#fetchState();
-    if (!this.isRunning) return;
+    if (!this.isRunning || this.isSlow) return;
     this.options.onConnection(ok ? "polling" : "lost");
     this.polls += 1;
     if (this.polls % RETRY_SOCKET_AFTER_POLLS === 0) {

@@ -1,6 +1,7 @@
 // How numbers are written; web/core/templatetags/ui.py writes them the same way.
 
 const NONE = "–";
+const STATE_PREFIX = /^(draft|warming up|training|averaging|stalled|finishing|finished|unknown|paused): /;
 const SIZES = ["B", "kB", "MB", "GB", "TB", "PB"];
 
 /** @param {number | null | undefined} value @returns {string} 12,345 */
@@ -65,6 +66,6 @@ export function seconds(value) {
  * @param {string | null | undefined} reason @returns {string}
  */
 export function evidence(reason) {
-  const text = (reason || "").replace(/^[a-z][a-z ]{2,24}: /, "");
+  const text = (reason || "").replace(STATE_PREFIX, "");
   return text.charAt(0).toUpperCase() + text.slice(1);
 }

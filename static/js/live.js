@@ -1,14 +1,16 @@
 // The page of a run, kept alive: fills what is marked data-live from the feed's state.
-import { ageSet, tickAges } from "./ages.js";
+import { ageSet, siteNow, tickAges } from "./ages.js";
 import { combShow } from "./comb.js";
+import { stateNow } from "./evidence.js";
+import { eventShow } from "./eventlist.js";
 import { Feed } from "./feed.js";
 import { evidence, loss, number, percent, seconds, short } from "./format.js";
-import { PeersTable } from "./peers.js";
+import { etaText, goalSamples, goalShare } from "./pace.js";
+import { Peers } from "./peers.js";
 import { nextSeconds, samplesNow } from "./state.js";
 
-const STALE_SECONDS = 20;
+const STALE_SECONDS = 20; // as in evidence.js: then nobody knows what the swarm does
 const BANNER_MS = 3000;
-const MAX_EVENTS = 100;
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 /** @param {string} id */
@@ -16,12 +18,11 @@ const data = (id) => JSON.parse(document.getElementById(id)?.textContent || "nul
 const wording = data("wording");
 const first = data("live-state");
 const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
-const peers = new PeersTable(/** @type {HTMLElement} */ (document.getElementById("peers")), wording);
+const peers = new Peers(/** @type {HTMLElement} */ (document.getElementById("peers")), wording);
 
+/** What the site says, and what follows from it by now. */
+let told = first;
 let state = first;
-/** Age of the state when it came, so that a wrong clock here changes nothing but that. */
-let cameAt = performance.now();
-let ageThen = first.as_of ? Math.max(0, (Date.now() - Date.parse(first.as_of)) / 1000) : Infinity;
 
 /** @type {Record<string, (value: any) => string>} */
 const FORMATS = {
@@ -51,9 +52,19 @@ function fieldsShow() {
       element.setAttribute("data-pulse", String(value === "training" || value === "averaging"));
     }
   }
-  textSet("[data-reach]", reachText());
   textSet("[data-trend]", trendText());
-  textSet("[data-health]", state.as_of ? "coordinator reports" : "no coordinator has reported yet");
+  textSet("[data-health]", healthText());
+  if (!state.is_partial) textSet("[data-reach]", reachText());
+}
+
+function healthText() {
+  if (!state.heard_at) return "no coordinator has reported yet";
+  return silence() > STALE_SECONDS ? "the coordinator is silent" : "coordinator reports";
+}
+
+/** Seconds since the coordinator was heard. */
+function silence() {
+  return state.heard_at ? (siteNow() - Date.parse(state.heard_at)) / 1000 : Infinity;
 }
 
 function reachText() {
@@ -71,47 +82,51 @@ function trendText() {
   return `${arrow} ${percent(Math.abs(change))} overall`;
 }
 
+function goalText() {
+  const goal = goalSamples(state);
+  if (goal === null) return "no fixed end: its organiser decides";
+  return [`of about ${short(goal)}`, percent(goalShare(state)), etaText(state)].filter(Boolean).join(" · ");
+}
+
+/** Evidence gets old without a message: the words follow. @returns {boolean} whether they changed */
+function wordsFollow() {
+  const said = stateNow(told, siteNow());
+  const changed = said.state !== state.state || said.reason !== state.reason;
+  state = { ...told, ...said };
+  return changed;
+}
+
 /** Numbers that move by themselves between two messages. */
 function moving() {
-  const elapsed = (performance.now() - cameAt) / 1000;
-  const isStale = ageThen + elapsed > STALE_SECONDS;
+  if (!first.is_partial || told !== first) {
+    if (wordsFollow()) fieldsShow();
+  }
+  const age = Math.max(0, silence());
+  const isStale = age > STALE_SECONDS;
   for (const element of main.querySelectorAll("[data-fresh]")) element.classList.toggle("is-stale", isStale);
-  const room = isStale ? 0 : STALE_SECONDS;
-  textSet("[data-counter]", number(samplesNow(state, isStill ? 0 : elapsed, room)));
+  const elapsed = state.as_of ? Math.max(0, (siteNow() - Date.parse(state.as_of)) / 1000) : 0;
+  textSet("[data-counter]", number(samplesNow(state, isStill || isStale ? 0 : elapsed, STALE_SECONDS)));
+  textSet("[data-goal]", goalText());
   const rest = isStale ? null : nextSeconds(state, elapsed);
   const text = rest === null ? (state.state === "averaging" && !isStale ? "averaging now" : "") : `averaging in ${seconds(rest)}`;
   textSet("[data-next]", text);
-}
-
-/** @param {{text: string, at: string}} event */
-function eventShow(event) {
-  const list = main.querySelector("[data-events]");
-  if (!list) return;
-  const item = document.createElement("li");
-  const text = document.createElement("span");
-  const time = document.createElement("time");
-  text.className = "event-text";
-  text.textContent = event.text;
-  time.setAttribute("data-age", "");
-  ageSet(time, event.at);
-  item.append(text, time);
-  list.prepend(item);
-  while (list.children.length > MAX_EVENTS) list.lastElementChild?.remove();
-  main.querySelector("[data-events-empty]")?.setAttribute("hidden", "");
 }
 
 let isDrawn = false;
 function drawSoon() {
   if (isDrawn) return;
   isDrawn = true;
-  requestAnimationFrame(() => {
+  const draw = () => {
     isDrawn = false;
+    wordsFollow();
     fieldsShow();
     combShow(main, state);
     peers.show(state);
     moving();
     tickAges(main);
-  });
+  };
+  if (document.hidden) draw(); // a hidden page has no animation frames
+  else requestAnimationFrame(draw);
 }
 
 const banner = /** @type {HTMLElement} */ (main.querySelector("[data-live-banner]"));
@@ -119,7 +134,7 @@ const banner = /** @type {HTMLElement} */ (main.querySelector("[data-live-banner
 let bannerTimer;
 const CONNECTION = {
   live: "live", polling: "asked for every 5 s (no websocket)", lost: "reconnecting",
-  paused: "paused while this tab is hidden", ended: "not shown to you any more",
+  hidden: "once a minute while this tab is hidden", paused: "paused", ended: "not shown to you any more",
 };
 
 /** @type {string} */
@@ -128,11 +143,12 @@ let connection = "";
 function connectionShow(how) {
   if (how === connection) return;
   connection = how;
+  main.dataset.connection = how;
   textSet("[data-connection]", CONNECTION[how]);
   clearTimeout(bannerTimer);
-  if (how === "live" || how === "paused" || how === "polling") banner.hidden = true;
-  else if (how === "ended") bannerShow("You may not watch this run any more.");
-  else bannerTimer = setTimeout(() => bannerShow("Reconnecting: these numbers are getting old"), BANNER_MS);
+  if (how === "ended") bannerShow("You may not watch this run any more.");
+  else if (how === "lost") bannerTimer = setTimeout(() => bannerShow("Reconnecting: these numbers are getting old"), BANNER_MS);
+  else banner.hidden = true;
 }
 
 /** @param {string} text */
@@ -146,23 +162,24 @@ const feed = new Feed(first, {
   socketUrl: `${scheme}//${location.host}${main.dataset.socket}`,
   stateUrl: main.dataset.state || "",
   onState(next, event) {
-    if (next.as_of !== state.as_of || next.samples_accumulated !== state.samples_accumulated) {
-      cameAt = performance.now();
-      ageThen = next.as_of ? Math.max(0, (Date.now() - Date.parse(next.as_of)) / 1000) : Infinity;
-    }
-    state = next;
-    if (event) eventShow(event);
+    told = next;
+    wordsFollow();
+    if (event) eventShow(main, event);
     drawSoon();
-    document.dispatchEvent(new CustomEvent("livestate", { detail: next }));
+    document.dispatchEvent(new CustomEvent("livestate", { detail: state }));
   },
   onConnection: connectionShow,
 });
 
-// A hidden tab stops; coming back asks for what was missed.
-document.addEventListener("visibilitychange", () => (document.hidden ? feed.stop() : feed.start()));
+document.addEventListener("visibilitychange", () => (document.hidden ? feed.slow() : feed.start()));
 addEventListener("pagehide", () => feed.stop());
 addEventListener("pageshow", (event) => event.persisted && feed.start());
-fieldsShow();
-peers.show(state);
+main.querySelector("[data-shares]")?.addEventListener("toggle", () => combShow(main, state));
+if (!first.is_partial) {
+  wordsFollow();
+  fieldsShow();
+  peers.show(state);
+}
 setInterval(() => document.hidden || moving(), isStill ? 1000 : 100);
-if (!document.hidden) feed.start();
+feed.start();
+if (document.hidden) feed.slow();

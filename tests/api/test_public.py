@@ -206,5 +206,5 @@ def test_lists_take_a_fixed_number_of_queries(
         client.get(API + "runs/")
     run = run_make(alice, "demo")
     device_make(alice)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(3):
         client.get(API + f"runs/{run.slug}/leaderboard/")

@@ -94,6 +94,38 @@ test("a hidden tab stops for good until it is started again", () => {
   assert.equal(sockets.length, 2);
 });
 
+test("a hidden tab asks once a minute, and is live again when it is seen", async () => {
+  const { feed, sockets, timers, states, said, asked } = stage({ ok: true, json: async () => ({ seq: 9, epoch: 4, peers: {} }) });
+  feed.start();
+  feed.slow();
+  feed.slow();
+  assert.ok(sockets[0].closed);
+  assert.deepEqual(said, ["hidden"]);
+  for (let minute = 0; minute < 2; minute += 1) {
+    const timer = timers.at(-1);
+    assert.equal(timer.wait, 60000);
+    timer.act();
+    await new Promise((done) => setImmediate(done));
+  }
+  assert.equal(asked.length, 2);
+  assert.equal(states.at(-1)[0].epoch, 4);
+  feed.start();
+  assert.equal(sockets[1].url, "ws://x/?since=9");
+  assert.equal(sockets.length, 2);
+});
+
+test("of a page that carries a part of the state the whole one is asked for", () => {
+  const { feed, sockets, states } = stage();
+  feed.state = { ...first, is_partial: true };
+  feed.start();
+  assert.equal(sockets[0].url, "ws://x/");
+  sockets[0].push({ type: "run.snapshot", seq: 7, state: { seq: 7, epoch: 1, peers: {} } });
+  assert.equal(states.at(-1)[0].is_partial, undefined);
+  feed.stop();
+  feed.start();
+  assert.equal(sockets[1].url, "ws://x/?since=7");
+});
+
 test("without access it gives up", () => {
   const { feed, sockets, said } = stage();
   feed.start();

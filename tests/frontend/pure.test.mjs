@@ -3,7 +3,6 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { cellSlots, epochShares } from "../../static/js/comb.js";
 import * as format from "../../static/js/format.js";
-import { peerRows } from "../../static/js/peers.js";
 import { chartRows, positive, seriesAppend } from "../../static/js/series.js";
 import { applied, backoff, nextSeconds, patched, samplesNow } from "../../static/js/state.js";
 
@@ -77,13 +76,6 @@ test("waiting grows, has jitter and an upper end", () => {
   assert.ok(backoff(1, 0) >= 500 && backoff(1, 1) <= 1000);
   assert.ok(backoff(3, 0) < backoff(3, 1));
   assert.equal(backoff(99, 1), 30000);
-});
-
-test("peers are sorted and searched", () => {
-  const order = { by: "samples_per_second", down: true };
-  assert.deepEqual(peerRows(state, order, "").map((r) => [r.key, r.lag]), [["b", 1], ["a", 0]]);
-  assert.deepEqual(peerRows(state, { by: "name", down: false }, "").map((r) => r.key), ["a", "b"]);
-  assert.deepEqual(peerRows(state, order, " A ").map((r) => r.key), ["a"]);
 });
 
 test("charts grow by newer points only, and along epochs each place comes once", () => {

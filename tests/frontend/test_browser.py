@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from tests.factories import device_make
-from tests.pages.scenes import run_scene
+from tests.pages.scenes import DRAFT, run_scene
 from web.accounts.models import User
 from web.accounts.services import service_user_get
+from web.monitoring.models import RunEvent
+from web.runs.services import run_config_publish
 
 CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 WIDTHS = (390, 1366)
@@ -20,6 +23,8 @@ PATHS = (
     "/", "/runs/python-docs/", "/runs/python-docs/?range=1h&scale=log&x=epoch",
     "/runs/python-docs/join/", "/runs/python-docs/leaderboard/", "/devices/", "/account/",
     "/users/bob/", "/trust/", "/accounts/email/", "/identity/o/device",
+    "/runs/python-docs/?view=bubbles", "/runs/python-docs/config/", "/runs/python-docs/events/",
+    "/runs/python-docs/checkpoints/", "/runs/python-docs/countries/",
 )  # fmt: skip
 # The test server speaks no websocket: the page has to fall back, and the browser logs it.
 EXPECTED = ("WebSocket connection to",)
@@ -32,7 +37,13 @@ pytestmark = [
 
 @pytest.fixture
 def address(transactional_db: None, live_server: LiveServer, alice: User, bob: User) -> str:
-    run_scene(alice, [service_user_get("beeyard"), bob])
+    run = run_scene(alice, [service_user_get("beeyard"), bob])
+    for size in (2048, 1024):
+        run_config_publish(alice, run, DRAFT | {"swarm": {"target_batch_size": size}})
+    RunEvent.objects.bulk_create(
+        RunEvent(run=run, seq=1000 + i, at=timezone.now(), kind="x", text=f"line {i}")
+        for i in range(60)
+    )
     device_make(bob, "a-machine-with-quite-a-long-name-" * 2)
     return str(live_server.url)
 
@@ -106,3 +117,46 @@ def test_charts_are_drawn_and_their_view_goes_into_the_address(
     page.click("[data-to=log]")
     page.click("[data-to=epoch]")
     assert page.url.endswith("?scale=log&x=epoch")
+
+
+def test_older_events_versions_and_countries_come_into_the_page(
+    browser: Any, address: str, cookie: str
+) -> None:
+    page, said = visit(browser, address, cookie)
+    page.goto(address + "/runs/python-docs/")
+    lines = page.locator("[data-events] li")
+    before = lines.count()
+    page.locator(".events-more a").click()
+    page.wait_for_function(f"document.querySelectorAll('[data-events] li').length > {before}")
+    assert page.url == address + "/runs/python-docs/"
+    page.locator("#config summary").first.click()
+    page.locator("#config-against").fill("1")
+    page.locator("#config-against").press("Enter")
+    page.get_by_text("Version 1 → version 3").wait_for()
+    page.locator("#countries").scroll_into_view_if_needed()
+    page.get_by_text("never looked up from an address").wait_for()
+    assert page.url == address + "/runs/python-docs/"
+    assert [text for text in said if not text.startswith(EXPECTED)] == []
+
+
+def test_peers_are_filtered_sorted_and_turned_into_bubbles_by_keyboard(
+    browser: Any, address: str, cookie: str
+) -> None:
+    page, said = visit(browser, address, cookie)
+    page.goto(address + "/runs/python-docs/?range=1h")
+    rows = page.locator("[data-peers] tbody tr")
+    page.locator("[name=peer]").fill("bob")
+    assert rows.count() == 1
+    page.locator("a[data-sort=name]").press("Enter")
+    assert page.locator("th[aria-sort=ascending]").inner_text().startswith("Name")
+    page.get_by_label("Role").select_option("trainer")
+    page.locator("a[data-view=bubbles]").press("Enter")
+    assert page.url.endswith("?range=1h&peer=bob&sort=name&peer-role=trainer&view=bubbles")
+    bubble = page.locator("[data-bubbles] a")
+    assert bubble.get_attribute("aria-label").startswith("bob · ")
+    page.reload()
+    assert bubble.count() == 1
+    bubble.press("Enter")
+    page.wait_for_url("**/peers/*/")
+    assert page.get_by_role("heading", level=1).inner_text().startswith("bob")
+    assert [text for text in said if not text.startswith(EXPECTED)] == []

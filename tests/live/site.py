@@ -51,7 +51,7 @@ class Site:
             row = database.execute("SELECT live_seq FROM runs_run WHERE slug = ?", (SLUG,))
             return int(row.fetchone()[0])
 
-    def _manage(self, *arguments: str) -> None:
+    def _manage(self, *arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
             cwd=ROOT,
@@ -60,6 +60,7 @@ class Site:
             text=True,
         )
         assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
 
     def serve(
         self, application: str = "web.project.asgi:application", *, processes: int = 1

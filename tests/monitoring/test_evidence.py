@@ -73,6 +73,15 @@ BASE = {
             "paused",
             "paused by alice: disk full",
         ),
+        (
+            {
+                "run_state": RunState.PAUSED,
+                "run_text": "paused by alice until 2026-12-02 18:00 UTC: disk full",
+                "heard_seconds": 900.0,
+            },
+            "paused",
+            "paused by alice until 2026-12-02 18:00 UTC: disk full",
+        ),
         ({"run_state": RunState.DRAFT}, "draft", "draft: not opened yet"),
         (
             {"run_state": RunState.DRAFT, "has_config": False},

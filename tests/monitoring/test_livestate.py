@@ -90,8 +90,8 @@ def test_merging_is_settled_and_old_peers_are_forgotten(
 @given(old=peer_maps, new=peer_maps)
 def test_who_joins_has_left_before(old: dict[str, LivePeer], new: dict[str, LivePeer]) -> None:
     out = (PeerState.LEFT, PeerState.BANNED)
-    joined = sum(move == "joined" for move, _ in peer_moves(old, new))
-    gone = sum(move != "joined" for move, _ in peer_moves(old, new))
+    joined = sum(move == "joined" for move, _, _ in peer_moves(old, new))
+    gone = sum(move != "joined" for move, _, _ in peer_moves(old, new))
     before = sum(peer.state not in out for peer in old.values())
     after = sum(peer.state not in out for peer in new.values())
     assert before + joined - gone == after

@@ -149,6 +149,17 @@ class LiveRun(TolerantModel):
     """Trainers that were seen lately."""
     min_peers: PositiveInt = 1
     checkpoint_epoch: NonNegativeInt | None = None
+    run_text: str = ""
+    """The organiser's last move in words, such as ``paused by alice: disk full``."""
+    changed_at: Instant | None = None
+    """When that was."""
+    heard_at: Instant | None = None
+    """When the newest snapshot arrived, by the site's clock."""
+    max_epochs: PositiveInt | None = None
+    """The run is done after so many; None: it has no fixed end."""
+    pace_low: NonNegativeFloat | None = None
+    """Samples per second of a slow and of a fast one of the last epochs, averaging included."""
+    pace_high: NonNegativeFloat | None = None
     peers: dict[str, LivePeer] = Field(default_factory=dict)
     """By a public id that tells nothing of the peer's address."""
 

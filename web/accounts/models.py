@@ -18,6 +18,8 @@ class User(AbstractUser):
     banned_at = models.DateTimeField(null=True, blank=True)
     banned_reason = models.CharField(max_length=300, default="", blank=True)
     is_profile_public = models.BooleanField(default=True)
+    country = models.CharField(max_length=2, default="", blank=True)
+    """Chosen by the person and never looked up; empty until then. Shown in sums alone."""
 
     @property
     def is_banned(self) -> bool:

@@ -8,6 +8,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
+from web.accounts.countries import countries
 from web.accounts.credentials import TOKEN_PREFIX, token_hash
 from web.accounts.devices import (
     device_bind,
@@ -33,6 +34,7 @@ __all__ = [
     "token_issue",
     "token_revoke",
     "user_ban",
+    "user_country_set",
     "user_profile_public_set",
     "user_register",
     "user_unban",
@@ -102,6 +104,22 @@ def user_profile_public_set(user: User, *, is_public: bool) -> None:
     user.is_profile_public = is_public
     user.save(update_fields=("is_profile_public",))
     audit_record(user, "user.profile.changed", user.username, {"is_public": is_public})
+
+
+@transaction.atomic
+def user_country_set(user: User, code: str) -> None:
+    """Name the account's country, or none with an empty code.
+
+    Raises:
+        AppError: BODY_INVALID (no such country).
+    """
+    if code and code not in countries():
+        raise AppError(ErrorCode.BODY_INVALID, "country: choose one of the list, or none.")
+    if user.country == code:
+        return
+    user.country = code
+    user.save(update_fields=("country",))
+    audit_record(user, "user.country.changed", user.username, {"is_named": bool(code)})
 
 
 @transaction.atomic

@@ -29,6 +29,7 @@ def me(request: AuthedRequest) -> MeOut:
         email=user.email,
         is_organiser=user.is_staff,
         is_profile_public=user.is_profile_public,
+        country=user.country,
         created_at=user.date_joined,
         scopes=sorted(credential.scopes),
         device=credential.device.public_id if credential.device else None,

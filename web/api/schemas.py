@@ -11,6 +11,8 @@ class MeOut(Schema):
     email: str
     is_organiser: bool
     is_profile_public: bool
+    country: str
+    """ISO 3166-1 code that the person chose; empty for none."""
     created_at: datetime
     scopes: list[str]
     """What the token or session of this call may do."""

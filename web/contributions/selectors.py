@@ -1,11 +1,11 @@
 """Reads of the ledger and its totals."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import F, Max, Q, QuerySet, Sum
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -43,6 +43,13 @@ class Board:
 
 
 @dataclass(frozen=True)
+class _Whole:
+    samples: int
+    managed: int
+    num_volunteers: int
+
+
+@dataclass(frozen=True)
 class UserTotals:
     """What an account has given to all runs that are not private."""
 
@@ -74,26 +81,26 @@ def leaderboard(
     """
     sums = _sums(run, period, now or timezone.now())
     ranked = sums.filter(user__is_service=False, user__banned_at=None, total__gt=0)
-    managed = sums.filter(user__is_service=True).aggregate(n=Sum("total"))["n"] or 0
-    whole = (ranked.aggregate(n=Sum("total"))["n"] or 0) + managed
-    window = list(ranked.order_by("-total", "user_id")[offset : offset + limit])
-    people = User.objects.in_bulk([row["user_id"] for row in window])
+    whole = _whole(sums)
+    order = ranked.order_by("-total", "user_id")
+    people = ("user__username", "user__is_profile_public")
+    window = list(order.values(*people, "user_id", "total", "hours", "last")[offset:][:limit])
     numbers = [row["total"] for row in window]
-    above = ranked.filter(total__gt=numbers[0]).count() if numbers else 0
+    above = ranked.filter(total__gt=numbers[0]).count() if numbers and offset else 0
     ranks = [
         above + 1 if number == numbers[0] else offset + rank
         for number, rank in zip(numbers, ranks_of(numbers), strict=True)
     ]
     rows = [
-        _board_row(row, rank, public_name(people[row["user_id"]], viewer), whole)
+        _board_row(row, rank, _name_in(row, viewer), whole.samples)
         for row, rank in zip(window, ranks, strict=True)
     ]
     return Board(
         rows=rows,
-        me=_own_row(ranked, viewer, whole),
-        num_volunteers=ranked.count(),
-        managed_samples=managed,
-        total_samples=whole,
+        me=_own_row(ranked, list(zip(window, rows, strict=True)), viewer, whole.samples),
+        num_volunteers=whole.num_volunteers,
+        managed_samples=whole.managed,
+        total_samples=whole.samples,
     )
 
 
@@ -117,6 +124,15 @@ def receipts(device: Device, run: Run) -> QuerySet[LedgerEntry]:
     first = LedgerEntry.objects.filter(run=run, device=device, corrects=None, settlement=None)
     rows = _loaded(first).select_related("settles")
     return rows.annotate(corrected=Coalesce(Sum("corrections__samples"), 0))
+
+
+def device_sums(device: Device, run: Run) -> list[dict[str, Any]]:
+    """Return ``state``, ``samples`` (corrections included) and ``epochs`` of a device's work."""
+    entries = LedgerEntry.objects.filter(run=run, device=device, settlement=None).order_by("state")
+    sums = entries.values("state").annotate(
+        samples=Sum("samples"), epochs=Count("pk", filter=Q(corrects=None))
+    )
+    return [dict(row) for row in sums]
 
 
 def user_totals(user: User) -> UserTotals:
@@ -168,9 +184,37 @@ def _sums(run: Run, period: str, now: datetime) -> Any:
     )
 
 
-def _own_row(ranked: QuerySet[Any, dict[str, Any]], viewer: Viewer, whole: int) -> BoardRow | None:
+def _whole(sums: Any) -> _Whole:
+    """Return the sums of everybody, in one query."""
+    rows = sums.order_by().values("user_id", "user__is_service", "user__banned_at", "total")
+    is_ranked = Q(user__is_service=False, user__banned_at=None, total__gt=0)
+    found = rows.aggregate(
+        ranked=Sum("total", filter=is_ranked),
+        managed=Sum("total", filter=Q(user__is_service=True)),
+        people=Count("user_id", filter=is_ranked),
+    )
+    managed = found["managed"] or 0
+    return _Whole((found["ranked"] or 0) + managed, managed, found["people"])
+
+
+def _name_in(row: Mapping[str, Any], viewer: Viewer) -> str:
+    is_own = isinstance(viewer, User) and viewer.pk == row["user_id"]
+    is_open = row["user__is_profile_public"] or is_own
+    return str(row["user__username"]) if is_open else HIDDEN_NAME
+
+
+def _own_row(
+    ranked: QuerySet[Any, dict[str, Any]],
+    window: Sequence[tuple[Mapping[str, Any], BoardRow]],
+    viewer: Viewer,
+    whole: int,
+) -> BoardRow | None:
+    """Return the viewer's row: from the window, else of the database."""
     if not isinstance(viewer, User):
         return None
+    for row, shown in window:
+        if row["user_id"] == viewer.pk:
+            return shown
     own = ranked.filter(user_id=viewer.pk).order_by("user_id").first()
     if own is None:
         return None

@@ -12,7 +12,11 @@ from web.monitoring.feed import EpochLine
 from web.monitoring.livestate import Figures
 from web.monitoring.models import EpochRecord
 from web.monitoring.observed import Observed
+from web.monitoring.pace import pace_range
 from web.runs.models import Run
+
+PACE_EPOCHS = 30
+"""So many epochs say how fast a run is; raise it when the time that is left jumps about."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ class EpochNews:
     samples: int
     first_loss: float | None
     """Of the oldest new epoch that has one."""
+    pace: tuple[float, float] | None = None
+    """Of the last epochs, these included (:func:`web.monitoring.pace.pace_range`)."""
 
 
 def epochs_record(
@@ -30,7 +36,9 @@ def epochs_record(
 ) -> EpochNews:
     """Write down the finished epochs that are new, and what the peers' signed reports say of
     those that are not settled yet. The caller holds the lock of the run."""
-    lines = _lines_new(run, snapshot, known)
+    reports = _reports_new(run, snapshot)
+    earlier = _earlier(run, snapshot.lineage, reports[0].epoch) if reports else []
+    lines = _lines(run, reports, earlier[0] if earlier else None, known)
     EpochRecord.objects.bulk_create([_record(run, snapshot.lineage, line) for line in lines])
     epochs_settle(
         run,
@@ -41,7 +49,14 @@ def epochs_record(
         now=now,
     )
     losses = (line.report.loss for line in lines if line.report.loss is not None)
-    return EpochNews(lines, sum(line.samples for line in lines), next(losses, None))
+    worked = [(line.samples, line.seconds) for line in reversed(lines)]
+    worked += [(row.samples, row.seconds) for row in earlier]
+    return EpochNews(
+        lines,
+        samples=sum(line.samples for line in lines),
+        first_loss=next(losses, None),
+        pace=pace_range(worked[:PACE_EPOCHS]),
+    )
 
 
 def last_epoch(run: Run, lineage: int) -> int | None:
@@ -50,20 +65,20 @@ def last_epoch(run: Run, lineage: int) -> int | None:
     return records.values_list("epoch", flat=True).first()
 
 
-def _lines_new(run: Run, snapshot: SwarmSnapshot, known: Figures) -> list[EpochLine]:
+def _reports_new(run: Run, snapshot: SwarmSnapshot) -> list[EpochReport]:
     reports = {report.epoch: report for report in snapshot.finished_epochs}
     if not reports:
         return []
     records = EpochRecord.objects.filter(run=run, lineage=snapshot.lineage).order_by()
     old = set(records.filter(epoch__in=list(reports)).values_list("epoch", flat=True))
-    return _lines(run, snapshot, [reports[e] for e in sorted(set(reports) - old)], known)
+    return [reports[epoch] for epoch in sorted(set(reports) - old)]
 
 
 def _lines(
-    run: Run, snapshot: SwarmSnapshot, reports: Sequence[EpochReport], known: Figures
+    run: Run, reports: Sequence[EpochReport], last: EpochRecord | None, known: Figures
 ) -> list[EpochLine]:
     opened_at = run.state_changed_at if run.state == RunState.OPEN else None
-    before = _before(run, snapshot.lineage, reports[0].epoch) if reports else None
+    before = (last.epoch, last.finished_at) if last else None
     lines: list[EpochLine] = []
     for report in reports:
         began = before[1] if before else _first_began(report, known)
@@ -76,9 +91,10 @@ def _lines(
     return lines
 
 
-def _before(run: Run, lineage: int, epoch: int) -> tuple[int, datetime] | None:
+def _earlier(run: Run, lineage: int, epoch: int) -> list[EpochRecord]:
+    """Return the last epochs before one, the newest first."""
     records = EpochRecord.objects.filter(run=run, lineage=lineage, epoch__lt=epoch)
-    return records.order_by("-epoch").values_list("epoch", "finished_at").first()
+    return list(records.order_by("-epoch")[:PACE_EPOCHS])
 
 
 def _first_began(report: EpochReport, known: Figures) -> datetime | None:

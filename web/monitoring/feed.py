@@ -20,6 +20,8 @@ class EventLine:
     kind: str
     """Dotted, past tense."""
     text: str
+    peer: str = ""
+    """Public id of the one peer that it is about."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,11 @@ class EpochLine:
 
 def peer_lines(old: Mapping[str, LivePeer], new: Mapping[str, LivePeer]) -> list[EventLine]:
     """Return who joined and who left."""
-    moves = [(move, _title(peer)) for move, peer in peer_moves(old, new)]
-    counts = Counter(move for move, _ in moves)
+    moves = list(peer_moves(old, new))
+    counts = Counter(move for move, _, _ in moves)
     lines = [
-        EventLine(f"peer.{move}", f"{title} {_WORDS[move]}")
-        for move, title in moves
+        EventLine(f"peer.{move}", f"{_title(peer)} {_WORDS[move]}", key)
+        for move, key, peer in moves
         if counts[move] <= MAX_LINES
     ]
     lines += [

@@ -121,6 +121,7 @@ def _accept(
 
 
 def _figures(snapshot: SwarmSnapshot, known: Figures, news: EpochNews) -> Figures:
+    low, high = (news.pace or (None, None)) if news.lines else (known.pace_low, known.pace_high)
     return Figures(
         as_of=snapshot.taken_at,
         epoch=snapshot.epoch,
@@ -130,6 +131,8 @@ def _figures(snapshot: SwarmSnapshot, known: Figures, news: EpochNews) -> Figure
         loss=snapshot.loss if snapshot.loss is not None else known.loss,
         first_loss=known.first_loss if known.first_loss is not None else news.first_loss,
         samples_total=known.samples_total + news.samples,
+        pace_low=low,
+        pace_high=high,
     )
 
 

@@ -42,6 +42,7 @@ def facts_of(
         min_peers=body.get("min_peers", 1),
         checkpoint_epoch=checkpoint_epoch,
         heard_at=swarm.received_at if swarm else None,
+        max_epochs=config.body.get("max_epochs") if config else None,
     )
 
 
@@ -111,7 +112,9 @@ def _events_write(run: Run, events: Sequence[EventLine], now: datetime) -> list[
     for line in events:
         run.live_seq += 1
         text = line.text[:300]
-        rows.append(RunEvent(run=run, seq=run.live_seq, at=now, kind=line.kind, text=text))
+        rows.append(
+            RunEvent(run=run, seq=run.live_seq, at=now, kind=line.kind, text=text, peer=line.peer)
+        )
         body = {"kind": line.kind, "text": text, "at": now.isoformat()}
         messages.append(_message("run.event", {"as_of": now.isoformat()}, run.live_seq, event=body))
     RunEvent.objects.bulk_create(rows)

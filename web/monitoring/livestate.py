@@ -35,6 +35,7 @@ class RunFacts:
     checkpoint_epoch: int | None = None
     heard_at: datetime | None = None
     """When the newest snapshot arrived, by the site's clock."""
+    max_epochs: int | None = None
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,9 @@ class Figures:
     loss: float | None = None
     first_loss: float | None = None
     samples_total: int = 0
+    pace_low: float | None = None
+    """Samples per second over whole epochs (:mod:`web.monitoring.pace`)."""
+    pace_high: float | None = None
 
 
 def figures_of(live: LiveRun) -> Figures:
@@ -63,6 +67,8 @@ def figures_of(live: LiveRun) -> Figures:
         loss=live.loss,
         first_loss=live.first_loss,
         samples_total=live.samples_total,
+        pace_low=live.pace_low,
+        pace_high=live.pace_high,
     )
 
 
@@ -75,22 +81,7 @@ def live_run_build(
     now: datetime,
 ) -> LiveRun:
     """Return the live state as the evidence has it at ``now``."""
-    trainers = [peer.state for peer in peers.values() if peer.role is Role.TRAINER]
-    evidence = SwarmEvidence(
-        run_state=facts.run_state,
-        run_text=facts.run_text,
-        has_config=facts.config_version > 0,
-        changed_seconds=_seconds(facts.changed_at, now) or 0.0,
-        heard_seconds=_seconds(facts.heard_at, now),
-        epoch=figures.epoch,
-        epoch_seconds=_epoch_seconds(facts, figures),
-        has_finished_epoch=figures.samples_total > 0,
-        peers=tuple(trainers),
-        min_peers=facts.min_peers,
-        samples_accumulated=figures.samples_accumulated,
-        target_batch_size=facts.target_batch_size,
-        samples_per_second=figures.samples_per_second,
-    )
+    evidence = evidence_of(facts, figures, peers, now=now)
     state, reason = swarm_state(evidence)
     return LiveRun(
         run=facts.slug,
@@ -112,7 +103,35 @@ def live_run_build(
         num_peers=evidence.num_peers,
         min_peers=facts.min_peers,
         checkpoint_epoch=facts.checkpoint_epoch,
+        run_text=facts.run_text,
+        changed_at=facts.changed_at,
+        heard_at=facts.heard_at,
+        max_epochs=facts.max_epochs,
+        pace_low=figures.pace_low,
+        pace_high=figures.pace_high,
         peers=dict(peers),
+    )
+
+
+def evidence_of(
+    facts: RunFacts, figures: Figures, peers: Mapping[str, LivePeer], *, now: datetime
+) -> SwarmEvidence:
+    """Return what the state is derived from; static/js/evidence.js does the same in the browser."""
+    trainers = [peer.state for peer in peers.values() if peer.role is Role.TRAINER]
+    return SwarmEvidence(
+        run_state=facts.run_state,
+        run_text=facts.run_text,
+        has_config=facts.config_version > 0,
+        changed_seconds=_seconds(facts.changed_at, now) or 0.0,
+        heard_seconds=_seconds(facts.heard_at, now),
+        epoch=figures.epoch,
+        epoch_seconds=_epoch_seconds(facts, figures),
+        has_finished_epoch=figures.samples_total > 0,
+        peers=tuple(trainers),
+        min_peers=facts.min_peers,
+        samples_accumulated=figures.samples_accumulated,
+        target_batch_size=facts.target_batch_size,
+        samples_per_second=figures.samples_per_second,
     )
 
 
@@ -132,19 +151,19 @@ def peers_merge(
 
 def peer_moves(
     old: Mapping[str, LivePeer], new: Mapping[str, LivePeer]
-) -> Iterable[tuple[str, LivePeer]]:
-    """Return ``joined``, ``left`` or ``banned`` with each peer for which that is new."""
+) -> Iterable[tuple[str, str, LivePeer]]:
+    """Return ``joined``, ``left`` or ``banned``, key and peer, for each for which that is new."""
     for key, peer in new.items():
         before = old.get(key)
         was_there = before is not None and before.state not in _OUT
         if peer.state not in _OUT:
             if not was_there:
-                yield "joined", peer
+                yield "joined", key, peer
         elif was_there:
-            yield "banned" if peer.state is PeerState.BANNED else "left", peer
+            yield "banned" if peer.state is PeerState.BANNED else "left", key, peer
     for key, before in old.items():
         if key not in new and before.state not in _OUT:
-            yield "left", before
+            yield "left", key, before
 
 
 def state_diff(old: State, new: State) -> State:

@@ -201,10 +201,19 @@ class RunEvent(models.Model):
     kind = models.CharField(max_length=60)
     """Dotted, past tense: ``peer.joined``, ``epoch.finished``, ``checkpoint.saved``."""
     text = models.CharField(max_length=300)
+    peer = models.CharField(max_length=16, default="", blank=True)
+    """Public id of the one peer that it is about."""
 
     class Meta:
         ordering = ("-id",)
         constraints = (models.UniqueConstraint(fields=("run", "seq"), name="event_seq_once"),)
+        indexes = (
+            models.Index(
+                fields=("run", "peer", "-seq"),
+                name="events_of_a_peer",
+                condition=~models.Q(peer=""),
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.kind} {self.text}"

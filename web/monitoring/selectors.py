@@ -1,10 +1,10 @@
 """Reads of monitoring. Whatever depends on time is worked out when it is read."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Count, QuerySet
 from django.utils import timezone
 
 from training.protocol.api import RunSummary
@@ -19,20 +19,28 @@ from web.monitoring.series import run_series
 from web.monitoring.spread import revocations_spread
 from web.monitoring.why import why_chain
 from web.monitoring.why_links import Link
-from web.runs.models import Run, RunConfigVersion
+from web.runs.models import Checkpoint, Run, RunConfigVersion
 from web.runs.selectors import Viewer, checkpoint_latest, config_newest, runs_visible
 
 __all__ = [
     "Link",
     "coordinator_device",
     "live_state",
+    "live_state_of",
+    "peer_events",
+    "peer_visible",
     "revocations_spread",
+    "run_countries",
     "run_events",
     "run_series",
     "runs_summaries",
     "summaries_of",
     "why_chain",
 ]
+
+FEWEST_PEOPLE = 3
+"""A country that fewer people share is not named."""
+COUNTRY_WITHIN = timedelta(days=7)
 
 
 def live_state(run: Run, viewer: Viewer = None, *, now: datetime | None = None) -> dict[str, Any]:
@@ -44,16 +52,17 @@ def live_state(run: Run, viewer: Viewer = None, *, now: datetime | None = None) 
     # The number has to be read before the state: too low a number costs one message more, too
     # high a one would hide a change.
     run = Run.objects.get(pk=run.pk)
-    swarm = RunSwarm.objects.filter(run=run).first()
     checkpoint = checkpoint_latest(run)
-    live = live_now(
-        run,
-        swarm,
-        config_newest(run),
-        checkpoint_epoch=checkpoint.epoch if checkpoint else None,
-        now=now or timezone.now(),
-    )
-    return live.model_dump(mode="json")
+    return live_state_of(run, config_newest(run), checkpoint, now=now or timezone.now())
+
+
+def live_state_of(
+    run: Run, config: RunConfigVersion | None, checkpoint: Checkpoint | None, *, now: datetime
+) -> dict[str, Any]:
+    """Return the same as :func:`live_state`, in one query, of rows that were read just now."""
+    swarm = RunSwarm.objects.filter(run=run).first()
+    epoch = checkpoint.epoch if checkpoint else None
+    return live_now(run, swarm, config, checkpoint_epoch=epoch, now=now).model_dump(mode="json")
 
 
 def runs_summaries(viewer: Viewer, *, now: datetime | None = None) -> list[RunSummary]:
@@ -104,6 +113,36 @@ def run_events(run: Run, limit: int = 50, *, before: int | None = None) -> list[
     if before is not None:
         events = events.filter(seq__lt=before)
     return list(events[:limit])
+
+
+def peer_visible(run: Run, key: str) -> Peer | None:
+    """Return a member of the run by its public id, with its account; never the coordinator."""
+    peers = Peer.objects.filter(run=run, public_id=key).exclude(role=Role.COORDINATOR)
+    return peers.select_related("device__user").first()
+
+
+def peer_events(run: Run, key: str, limit: int = 20) -> list[RunEvent]:
+    """Return the newest lines of the feed that are about one peer alone."""
+    return list(run.events.filter(peer=key).order_by("-seq")[:limit])
+
+
+def run_countries(run: Run, now: datetime) -> list[tuple[str, int]]:
+    """Return codes of countries and how many people of the run chose each, most people first.
+
+    Only people who took part within a week, and only countries that at least FEWEST_PEOPLE of
+    them share: fewer could be recognised. Nothing is said of the others, not even how many.
+    """
+    people = Peer.objects.filter(
+        run=run, role=Role.TRAINER, seen_at__gte=now - COUNTRY_WITHIN,
+        device__user__is_service=False, device__user__banned_at=None,
+    ).exclude(device__user__country="")  # fmt: skip
+    counts = (
+        people.order_by()
+        .values("device__user__country")
+        .annotate(people=Count("device__user", distinct=True))
+    )
+    rows = counts.filter(people__gte=FEWEST_PEOPLE).order_by("-people", "device__user__country")
+    return list(rows.values_list("device__user__country", "people"))
 
 
 def coordinator_device(credential: Credential, run: Run) -> Device:

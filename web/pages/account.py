@@ -8,8 +8,13 @@ from django.views.decorators.http import require_POST, require_safe
 
 from web.accounts.models import ApiToken
 from web.accounts.selectors import tokens_for
-from web.accounts.services import token_issue, token_revoke, user_profile_public_set
-from web.pages.forms import ProfileForm, TokenForm
+from web.accounts.services import (
+    token_issue,
+    token_revoke,
+    user_country_set,
+    user_profile_public_set,
+)
+from web.pages.forms import CountryForm, ProfileForm, TokenForm
 from web.pages.mine import member_of
 
 
@@ -30,6 +35,18 @@ def profile_update(request: HttpRequest) -> HttpResponse:
             member_of(request), is_public=form.cleaned_data["is_profile_public"]
         )
         messages.success(request, "Saved.")
+    return redirect("pages:account")
+
+
+@login_required
+@require_POST
+def country_update(request: HttpRequest) -> HttpResponse:
+    """Name a country, or none any more."""
+    form = CountryForm(request.POST)
+    if not form.is_valid():
+        return _page(request, country_form=form)
+    user_country_set(member_of(request), form.cleaned_data["country"])
+    messages.success(request, "Saved.")
     return redirect("pages:account")
 
 
@@ -57,11 +74,16 @@ def token_end(request: HttpRequest, token_id: int) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, *, token_form: TokenForm | None = None, new_token: str = ""
+    request: HttpRequest,
+    *,
+    token_form: TokenForm | None = None,
+    country_form: CountryForm | None = None,
+    new_token: str = "",
 ) -> HttpResponse:
     user = member_of(request)
     context = {
         "profile_form": ProfileForm(initial={"is_profile_public": user.is_profile_public}),
+        "country_form": country_form or CountryForm(initial={"country": user.country}),
         "token_form": token_form or TokenForm(),
         "tokens": tokens_for(user).filter(revoked_at=None),
         "new_token": new_token,

@@ -27,6 +27,8 @@ class Share:
     name: str
     samples: int
     slot: str
+    part: float = 0.0
+    """Of the target batch size, from 0 on."""
 
 
 @dataclass(frozen=True)
@@ -43,22 +45,25 @@ class Comb:
     shares: tuple[Share, ...]
     """Largest first."""
     fraction: float
+    filled: int
+    """Samples, at most the target batch size."""
     view_box: str = VIEW_BOX
 
 
 def epoch_shares(state: Mapping[str, Any]) -> tuple[Share, ...]:
     """Return who computed what of the current epoch, in the order of the cells."""
-    total, epoch = state["samples_accumulated"], state["epoch"]
+    total, epoch, target = state["samples_accumulated"], state["epoch"], state["target_batch_size"]
     shares = []
     for index, key in enumerate(sorted(state["peers"])):
         peer = state["peers"][key]
         if peer["epoch"] == epoch and peer["samples_accumulated"] > 0:
             name = " · ".join(part for part in (peer["name"], peer.get("device")) if part)
             slot = str(index % NUM_SLOTS)
-            shares.append(Share(key, name, peer["samples_accumulated"], slot))
+            samples = peer["samples_accumulated"]
+            shares.append(Share(key, name, samples, slot, samples / target))
     rest = total - sum(share.samples for share in shares)
     if rest > 0:
-        shares.append(Share("", "Others", rest, OTHERS))
+        shares.append(Share("", "Others", rest, OTHERS, rest / target))
     return tuple(shares)
 
 
@@ -80,8 +85,8 @@ def comb(state: Mapping[str, Any]) -> Comb:
     cells = tuple(
         Cell(*_place(index), slot) for index, slot in enumerate(cell_slots(shares, target))
     )
-    fraction = min(1.0, state["samples_accumulated"] / target)
-    return Comb(cells, tuple(sorted(shares, key=lambda s: -s.samples)), fraction)
+    filled = min(target, state["samples_accumulated"])
+    return Comb(cells, tuple(sorted(shares, key=lambda s: -s.samples)), filled / target, filled)
 
 
 def _place(index: int) -> tuple[str, str]:

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Sum
+from django.db.models import Q, Sum
+from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.utils import timezone
 
@@ -56,10 +56,12 @@ def strip_devices(user: User | AnonymousUser, run: Run) -> list[StripDevice]:
     if not user.is_authenticated:
         return []
     now = timezone.now()
-    peers = Peer.objects.filter(
-        run=run, device__user=user, device__revoked_at=None, role=Role.TRAINER
-    ).select_related("device")
-    samples = _samples_by_device(user, run=run)
+    counted = Q(device__ledger__run=run, device__ledger__state=CreditState.CONFIRMED)
+    peers = (
+        Peer.objects.filter(run=run, device__user=user, device__revoked_at=None, role=Role.TRAINER)
+        .select_related("device")
+        .annotate(samples=Coalesce(Sum("device__ledger__samples", filter=counted), 0))
+    )
     rows = [
         StripDevice(
             device=peer.device,
@@ -67,7 +69,7 @@ def strip_devices(user: User | AnonymousUser, run: Run) -> list[StripDevice]:
             seen_at=peer.seen_at,
             has_heartbeat=_is_fresh(peer.heartbeat_at, now, HEARTBEAT_FRESH),
             is_in_swarm=_is_fresh(peer.seen_at, now, SWARM_FRESH),
-            samples=samples.get(peer.device_id, 0),
+            samples=peer.samples,
         )
         for peer in peers
     ]
@@ -86,8 +88,8 @@ def device_rows(user: User) -> list[DeviceRow]:
     return list(rows.values())
 
 
-def _samples_by_device(user: User, **filters: Any) -> dict[int, int]:
-    entries = LedgerEntry.objects.filter(user=user, state=CreditState.CONFIRMED, **filters)
+def _samples_by_device(user: User) -> dict[int, int]:
+    entries = LedgerEntry.objects.filter(user=user, state=CreditState.CONFIRMED)
     return dict(entries.order_by().values_list("device_id").annotate(total=Sum("samples")))
 
 

@@ -10,8 +10,9 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from web.accounts.countries import country_name
 from web.contributions.selectors import HIDDEN_NAME, leaderboard
-from web.monitoring.selectors import run_series
+from web.monitoring.selectors import FEWEST_PEOPLE, run_countries, run_events, run_series
 from web.pages.charts import chart_query
 from web.pages.leaderboard import PERIODS, period_of
 from web.pages.mine import strip_devices
@@ -21,16 +22,67 @@ from web.runs.selectors import run_get_visible
 
 BOARD_ROWS = 10
 CSV_POINTS = 5000
+EVENT_ROWS = 50
+CHECKPOINT_ROWS = 50
+MAX_DIGITS = 15
 
 
 @require_safe
 def run_page(request: HttpRequest, slug: str) -> HttpResponse:
     """Everything about a run; the live parts go on from the state in the page."""
     run = run_get_visible(request.user, slug)
-    query = chart_query(request.GET)
-    context = run_view(run, request.user, query, timezone.now())
+    context = run_view(run, request.user, request.GET, timezone.now())
     context |= _board(request, run) | {"devices": strip_devices(request.user, run)}
     return render(request, "pages/run.html", context)
+
+
+@require_safe
+def events_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """What happened in a run, older lines on demand; htmx gets the lines alone."""
+    run = run_get_visible(request.user, slug)
+    before = request.GET.get("before", "")
+    number = int(before) if before.isdecimal() and len(before) <= MAX_DIGITS else None
+    events = run_events(run, EVENT_ROWS + 1, before=number)
+    context = {
+        "run": run, "events": events[:EVENT_ROWS], "has_older_events": len(events) > EVENT_ROWS,
+    }  # fmt: skip
+    is_part = bool(request.headers.get("HX-Request"))
+    name = "pages/run_events_fragment.html" if is_part else "pages/events.html"
+    response = render(request, name, context)
+    response["Vary"] = "HX-Request, Cookie"
+    return response
+
+
+@require_safe
+def checkpoints_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """All saved states of a run, newest first."""
+    run = run_get_visible(request.user, slug)
+    after = request.GET.get("page", "1")
+    number = max(1, int(after)) if after.isdecimal() and len(after) <= MAX_DIGITS // 3 else 1
+    first = (number - 1) * CHECKPOINT_ROWS
+    rows = list(run.checkpoints.defer("manifest")[first : first + CHECKPOINT_ROWS + 1])
+    context = {
+        "run": run, "checkpoints": rows[:CHECKPOINT_ROWS], "page_number": number,
+        "has_next": len(rows) > CHECKPOINT_ROWS,
+    }  # fmt: skip
+    return render(request, "pages/checkpoints.html", context)
+
+
+@require_safe
+def countries_page(request: HttpRequest, slug: str) -> HttpResponse:
+    """From which countries people say they are, as sums; htmx gets the list alone."""
+    run = run_get_visible(request.user, slug)
+    found = run_countries(run, timezone.now())
+    most = max((people for _, people in found), default=1)
+    rows = [
+        {"name": country_name(code), "people": people, "tenths": max(1, round(10 * people / most))}
+        for code, people in found
+    ]
+    is_part = bool(request.headers.get("HX-Request"))
+    name = "pages/countries_fragment.html" if is_part else "pages/countries.html"
+    response = render(request, name, {"run": run, "rows": rows, "fewest": FEWEST_PEOPLE})
+    response["Vary"] = "HX-Request, Cookie"
+    return response
 
 
 @require_safe

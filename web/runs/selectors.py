@@ -96,6 +96,11 @@ def config_newest(run: Run) -> RunConfigVersion | None:
     return run.configs.order_by("-version").first()
 
 
+def configs_last(run: Run, count: int) -> list[RunConfigVersion]:
+    """Return the last published configs, the newest first."""
+    return list(run.configs.order_by("-version")[:count])
+
+
 def config_current(run: Run) -> RunConfigVersion:
     """Return the newest published config.
 

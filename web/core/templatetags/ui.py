@@ -3,6 +3,7 @@
 static/js/format.js writes the same numbers in the browser; one table of cases tests both.
 """
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +18,9 @@ from web.core.wording import STATE_TONES, STATE_WORDS
 register = template.Library()
 
 _NONE = "\u2013"
-_STATE_PREFIX = re.compile(r"^[a-z][a-z ]{2,24}: ")
+_STATE_PREFIX = re.compile(
+    r"^(draft|warming up|training|averaging|stalled|finishing|finished|unknown|paused): "
+)
 _SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -82,6 +85,12 @@ def seconds(value: float) -> str:
         if value < limit:
             return f"{int(value // divisor)} {unit}"
     return f"{int(value // 86_400)} days"
+
+
+@register.filter
+def pretty_json(value: Any) -> str:
+    """Return a JSON value over several lines."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 @register.filter
