@@ -1,6 +1,6 @@
 """What peers say of themselves and what a coordinator saw."""
 
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
@@ -67,9 +67,10 @@ MAX_TIMINGS = 8
 SpentSeconds = Annotated[float, Field(ge=0, le=86_400)]
 
 
-class EpochTiming(TolerantModel):
-    """How one trainer spent the time from the end of the epoch before to the end of ``epoch``,
-    in seconds on its own clock. A pause by the organiser is not in it."""
+class EpochTiming(NamedTuple):
+    """How one trainer spent the time from the end of the epoch before to the end of ``epoch``, in
+    seconds on its own clock; a pause by the organiser is not in it. A list in JSON: a report has
+    to stay short."""
 
     epoch: Epoch
     computing: SpentSeconds
@@ -80,8 +81,13 @@ class EpochTiming(TolerantModel):
     """Exchanging gradients with the group."""
     waiting: SpentSeconds
     """All the rest: the optimizer's step, loading data and state, averaging of weights."""
-    averaged: bool
-    """Whether the epoch ended as planned: in a group, or alone because nobody else was there."""
+    group_size: Annotated[int, Field(ge=0, le=1_000_000)]
+    """Peers in the round, this one included; 0: its round failed while others averaged."""
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the epoch ended as planned: in a group, or alone because nobody was there."""
+        return self.group_size > 0
 
 
 class PeerMetrics(TolerantModel):

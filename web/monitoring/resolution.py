@@ -87,7 +87,7 @@ def _kept(run: Run) -> dict[int, Span]:
 
     edges = {f"{end}_{kind.name}": edge(kind, order)
              for kind in _Kind for end, order in (("first", "at"), ("last", "-at"))}  # fmt: skip
-    found = Run.objects.filter(pk=run.pk).values(**edges)[0]
+    found: dict[str, Any] = Run.objects.filter(pk=run.pk).values(**edges)[0]  # type: ignore[assignment]
     return {
         int(kind): (found[f"first_{kind.name}"], found[f"last_{kind.name}"])
         for kind in _Kind
