@@ -33,7 +33,7 @@ def run_view(
     state = live_state(run, viewer)
     config = config_newest(run)
     previous = config_previous(config) if config else None
-    series = run_series(run, SERIES, query.start(now), None, CHART_POINTS)
+    series = run_series(run, SERIES, query.start(now), query.end, CHART_POINTS)
     return {
         "run": run,
         "state": state,

@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from web.pages import account, devices, home, join, leaderboard, profile, runs, site, why
+from web.pages import (
+    account,
+    devices,
+    history,
+    home,
+    join,
+    leaderboard,
+    profile,
+    runs,
+    site,
+    tables,
+    why,
+)
 
 app_name = "pages"
 urlpatterns = [
@@ -11,7 +23,11 @@ urlpatterns = [
     path("runs/<slug:slug>/", runs.run_page, name="run"),
     path("runs/<slug:slug>/strip/", runs.strip_fragment, name="strip"),
     path("runs/<slug:slug>/board/", runs.board_fragment, name="board"),
-    path("runs/<slug:slug>/series.csv", runs.series_csv, name="series_csv"),
+    path("runs/<slug:slug>/series.csv", tables.series_csv, name="series_csv"),
+    path("runs/<slug:slug>/history/", history.history_page, name="history"),
+    path("runs/<slug:slug>/history/part/", history.history_part, name="history_part"),
+    path("runs/<slug:slug>/history/moment/", history.moment_part, name="history_moment"),
+    path("runs/<slug:slug>/history/<str:kind>.csv", tables.history_csv, name="history_csv"),
     path("runs/<slug:slug>/leaderboard/", leaderboard.leaderboard_page, name="leaderboard"),
     path("runs/<slug:slug>/why/", why.why_page, name="why"),
     path("runs/<slug:slug>/join/", join.join_page, name="join"),
