@@ -4,6 +4,8 @@ import { short } from "./format.js";
 
 const uPlot = /** @type {any} */ (globalThis).uPlot;
 const TEXT_ROOM = 260;
+const ECHO_MS = 300;
+let zoomedAt = -ECHO_MS;
 
 /** A token's colour as the browser sees it now: light-dark() is not resolved in the variable. */
 export function colour(/** @type {string} */ token) {
@@ -72,6 +74,8 @@ export function plotMake(box, wish) {
       setSelect: [(/** @type {any} */ plot) => {
         if (plot.select.width < 8 || !wish.zoomed) return;
         const [low, high] = [plot.posToVal(plot.select.left, "x"), plot.posToVal(plot.select.left + plot.select.width, "x")];
+        if (performance.now() - zoomedAt < ECHO_MS) return; // a chart in step repeats the selection
+        zoomedAt = performance.now();
         plot.setSelect({ left: 0, width: 0, top: 0, height: 0 }, false);
         wish.zoomed(low, high);
       }],

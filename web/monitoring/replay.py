@@ -62,7 +62,7 @@ def swarm_at(run: Run, at: datetime) -> PastSwarm | None:
         return None
     turn = run.turns.filter(at__lte=max(at, moment.at)).order_by("-at", "-id").first()
     # What turned after the moment says more than the moment: the coordinator went silent.
-    is_later = turn is not None and turn.at > moment.at
+    is_later = turn is not None and turn.at >= moment.at
     state = turn.condition if turn and is_later and turn.condition != "running" else moment.state
     peers = _peers(run, moment)
     return PastSwarm(
