@@ -81,7 +81,7 @@ function chartsMake(root, { view, series, marks, rates, epochs }) {
     made.parts = stackMake(parts, "epoch", /** @type {number[]} */ (epochs.epoch), Object.values(PARTS), columns, (v) => `${short(v)} s`);
   }
   if (share && epochs.epoch.length > 1) {
-    made.share = plotMake(share, { x: epochs.epoch, axis: "epoch", height: 120, isFromZero: true, max: 1.05, sync: "epochs",
+    made.share = plotMake(share, { x: epochs.epoch, axis: "epoch", height: 120, isFromZero: true, max: 1.05, sync: "epochs", write: percent,
       lines: [{ label: "Averaged", values: epochs.averaged_share, colour: colour("--peer-2"), write: percent }] });
   }
   return made;
@@ -158,7 +158,9 @@ function replayStart(timeline, redraw) {
     const query = at ? `?at=${encodeURIComponent(at)}` : "";
     const answer = await fetch(`${timeline.dataset.moment}${query}`);
     if (!answer.ok || turn !== asked) return;
-    box.innerHTML = await answer.text();
+    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (turn !== asked) return;
+    box.replaceChildren(...part.body.childNodes);
     follow();
     redraw();
   };

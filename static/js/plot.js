@@ -33,7 +33,7 @@ function timeLabel(value, step) {
  * Draw lines into a box, in place of what was there.
  * @param {HTMLElement} box
  * @param {{x: (number|null)[], lines: Line[], axis: "time"|"epoch"|"samples", height: number,
- *   isLog?: boolean, isFromZero?: boolean, max?: number, sync?: string,
+ *   isLog?: boolean, write?: (v: number) => string, isFromZero?: boolean, max?: number, sync?: string,
  *   zoomed?: (low: number, high: number) => void, drawn?: (plot: any) => void}} wish
  */
 export function plotMake(box, wish) {
@@ -54,7 +54,7 @@ export function plotMake(box, wish) {
     axes: [
       { ...axis, space: 90, values: (/** @type {any} */ _u, /** @type {number[]} */ all, /** @type {number} */ _i, /** @type {number} */ _s, /** @type {number} */ step) =>
         all.map((value) => (isTime ? timeLabel(value, step) : short(value))) },
-      { ...axis, size: 56, values: (/** @type {any} */ _u, /** @type {number[]} */ all) => all.map((v) => (v == null ? "" : short(v))) },
+      { ...axis, size: 56, values: (/** @type {any} */ _u, /** @type {number[]} */ all) => all.map((v) => (v == null ? "" : (wish.write ?? short)(v))) },
       ...(hasRight ? [{ ...axis, side: 1, scale: "right", size: 40, grid: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }] : []),
     ],
     series: [

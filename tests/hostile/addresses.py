@@ -84,6 +84,7 @@ def scene_make() -> Scene:
         "suspicion_id": "404",
         "event": "pause",
         "epoch": "7",
+        "kind": "marks",
         "sha256": "0" * 64,
         "key": "no-such-key",
         "uidb36": "1",

@@ -67,8 +67,7 @@ def test_a_step_that_fails_is_still_counted() -> None:
     step = clock.computing()
     step.__enter__()
     now.now += 4
-    with pytest.raises(ValueError, match="bad"):
-        step.__exit__(ValueError, ValueError("bad"), None)
+    assert not step.__exit__(ValueError, ValueError("bad"), None), "the error goes on"
     assert clock.epoch_end(finished(1)).computing == 4.0
 
 

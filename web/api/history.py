@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 from ninja import Query, Router, Schema
 from pydantic import AfterValidator, Field
 
@@ -126,10 +127,10 @@ def marks(
 
 @router.get("runs/{slug}/swarm/", response=SwarmOut)
 @cacheable(5)
-def swarm(request: HttpRequest, slug: str, at: Instant) -> dict[str, Any]:
-    """The swarm as it was at an instant: the newest moment that is kept from before it. Moments
-    are kept 10 s apart for three hours, a minute for a week, then an hour."""
-    found = swarm_at(run_get_visible(request.user, slug), at)
+def swarm(request: HttpRequest, slug: str, at: Instant | None = None) -> dict[str, Any]:
+    """The swarm as it was at an instant, now unless given: the newest moment that is kept from
+    before it. Moments are kept 10 s apart for three hours, a minute for a week, then an hour."""
+    found = swarm_at(run_get_visible(request.user, slug), at or timezone.now())
     if found is None:
         raise AppError(ErrorCode.NOT_FOUND, "Nothing is kept of this run's swarm yet.")
     return asdict(found)
