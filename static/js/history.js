@@ -8,6 +8,7 @@ const TINTS = ["--peer-0", "--peer-1", "--peer-2", "--peer-3", "--peer-4", "--pe
 const PARTS = { computing: "Computing", matchmaking: "Matchmaking", averaging: "Averaging", waiting: "Waiting, other" };
 const SCRUB_STEPS = 1000;
 const WAIT_MS = 120;
+const LIVE_MS = 10000; // moments are kept so far apart
 
 /** @param {HTMLElement} root what holds the history */
 export function historyStart(root) {
@@ -152,15 +153,18 @@ function replayStart(timeline, redraw) {
     range.setAttribute("aria-valuetext", `${iso(at).slice(0, 19).replace("T", " ")} UTC`);
     if (document.activeElement !== field) field.value = iso(at).slice(0, 19);
   };
-  /** @param {string} at */
-  const show = async (at) => {
+  /** @param {string} at @param {boolean} [isAsked] by somebody, who then hears of it */
+  const show = async (at, isAsked = true) => {
     const turn = ++asked;
+    box.setAttribute("aria-live", isAsked ? "polite" : "off");
     const query = at ? `?at=${encodeURIComponent(at)}` : "";
     const answer = await fetch(`${timeline.dataset.moment}${query}`);
     if (!answer.ok || turn !== asked) return;
     const part = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (turn !== asked) return;
     box.replaceChildren(...part.body.childNodes);
+    const newest = box.querySelector("[data-moment-at]");
+    if (!at && newest instanceof HTMLElement) timeline.dataset.last = newest.dataset.momentAt;
     follow();
     redraw();
   };
@@ -192,6 +196,11 @@ function replayStart(timeline, redraw) {
   });
   root.addEventListener("historymoment", (event) => go(iso(Date.parse(/** @type {CustomEvent} */ (event).detail) / 1000), true));
   document.addEventListener("viewchange", follow);
+  setInterval(() => {
+    const isLive = !new URLSearchParams(location.search).has("at");
+    const isBusy = document.hidden || timeline.contains(document.activeElement);
+    if (isLive && !isBusy && timeline.isConnected) void show("", false);
+  }, LIVE_MS);
   addEventListener("popstate", () => void show(new URLSearchParams(location.search).get("at") || ""));
   follow();
 }

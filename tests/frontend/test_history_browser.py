@@ -1,6 +1,7 @@
 """Charts, timeline and replay in a real browser: zoom, address, keyboard, and without scripts."""
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -50,7 +51,8 @@ def until(page: Any, holds: Callable[[], bool]) -> None:
     for _ in range(60):
         if holds():
             return
-        page.wait_for_timeout(100)
+        time.sleep(0.1)
+        page.evaluate("1")
     raise AssertionError(f"it did not happen; the address is {page.url}")
 
 
@@ -143,6 +145,23 @@ def test_the_replay_is_scrubbed_by_keyboard_and_shared_by_its_address(
     assert "at=" not in page.url
     page.go_back()
     until(page, lambda: moment(page) == second)
+    assert errors(said) == []
+
+
+def test_a_live_replay_goes_on_by_itself_and_a_past_one_stays(browser: Any, address: str) -> None:
+    page, said = open_page(browser)
+    page.clock.install()
+    page.goto(address + HISTORY)
+    page.wait_for_selector("[data-history-chart=line] .uplot")
+    asked: list[str] = []
+    page.on("request", lambda request: "/moment/" in request.url and asked.append(request.url))
+    page.clock.run_for(10_500)
+    until(page, lambda: len(asked) == 1)
+    page.click("[data-moment-box] >> text=Earlier")
+    page.clock.run_for(1000)
+    until(page, lambda: len(asked) == 2)
+    page.clock.run_for(60_000)
+    assert len(asked) == 2
     assert errors(said) == []
 
 
