@@ -1,98 +1,88 @@
-// Loss and throughput as uPlot charts: whole history from the server, live points at the end.
-import { loss, short } from "./format.js";
-import { RANGE_SECONDS, chartRows, positive, seriesAppend, seriesFetch } from "./series.js";
+// Loss and throughput of a run: whole history from the server, live points at the end.
+import "./history.js";
+import { loss, number, short } from "./format.js";
+import { colour, marksDraw, plotMake, widthsKeep } from "./plot.js";
+import { chartRows, epochsFetch, lineageLines, markPlace, positive, seriesAppend, seriesFetch, smoothed } from "./series.js";
+import { isZoomed, unzoomed, viewRead, viewSpan, viewWrite, zoomedTo } from "./view.js";
 
-const HEIGHTS = { loss: 260, rate: 170 };
 const MAX_POINTS = 4000;
-const uPlot = /** @type {any} */ (globalThis).uPlot;
+const TABLE_ROWS = 24;
+const LINEAGES = ["--honey-strong", "--peer-1", "--peer-2", "--peer-3", "--peer-4", "--peer-5", "--peer-6", "--peer-7"];
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const section = /** @type {HTMLElement} */ (document.getElementById("charts"));
-const view = /** @type {{range: "1h"|"24h"|"all", scale: string, x: "time"|"epoch"|"samples"}} */ ({
-  range: section.dataset.range, scale: section.dataset.scale, x: section.dataset.x,
-});
+const seriesUrl = main.dataset.series || "";
+let view = viewRead(location.search);
 /** @type {import("./series.js").Columns | null} */
 let columns = null;
+/** @type {Record<string, (number|null)[]> | null} */
+let epochs = null;
+/** @type {any[]} */
+let marks = [];
 /** @type {Record<string, any>} */
 let plots = {};
-let isZoomed = false;
 let isDue = false;
+let loads = 0;
 
-/** A token's colour as the browser sees it now: light-dark() is not resolved in the variable. */
-function colour(/** @type {string} */ token) {
-  const probe = document.createElement("span");
-  probe.hidden = true;
-  probe.style.color = `var(${token})`;
-  section.append(probe);
-  const value = getComputedStyle(probe).color;
-  probe.remove();
-  return value;
-}
-
-/** @param {number} value seconds since 1970 @param {number} step seconds between two labels */
-function timeLabel(value, step) {
-  const at = new Date(value * 1000);
-  if (step >= 86400) return at.toLocaleDateString(undefined, { day: "numeric", month: "short" });
-  const clock = at.toLocaleTimeString("en-GB", step < 60 ? {} : { hour: "2-digit", minute: "2-digit" });
-  return clock === "00:00" ? at.toLocaleDateString(undefined, { day: "numeric", month: "short" }) : clock;
-}
-
-/** @param {"loss"|"rate"} kind */
-function options(kind) {
-  const [text, grid, honey, blue] = ["--muted", "--line", "--honey-strong", "--peer-1"].map(colour);
-  const font = `12px ${getComputedStyle(document.body).fontFamily}`;
-  const axis = { stroke: text, font, grid: { stroke: grid, width: 1 }, ticks: { stroke: grid, width: 1 } };
-  const xValue = (/** @type {any} */ _plot, /** @type {number|null} */ value) =>
-    value == null ? "–" : view.x === "time" ? new Date(value * 1000).toLocaleString() : short(value);
-  const xAxis = { ...axis, space: 90, values: (/** @type {any} */ _u, /** @type {number[]} */ all, /** @type {number} */ _i, /** @type {number} */ _s, /** @type {number} */ step) =>
-    all.map((value) => (view.x === "time" ? timeLabel(value, step) : short(value))) };
-  const line = (/** @type {string} */ label, /** @type {string} */ stroke, /** @type {any} */ value, scale = "y") => ({
-    label, stroke, width: 2, scale, spanGaps: true, points: { show: false },
-    value: (/** @type {any} */ _u, /** @type {number|null} */ v) => (v == null ? "–" : value(v)),
-  });
-  const isLog = kind === "loss" && view.scale === "log";
-  const y = { ...axis, size: 56, values: (/** @type {any} */ _u, /** @type {number[]} */ all) => all.map((v) => (v == null ? "" : short(v))) };
+/** @returns {{x: any[], loss: import("./plot.js").Line[], rate: import("./plot.js").Line[]}} */
+function lines() {
+  if (view.x === "epoch") return epochLines();
+  const axis = /** @type {"time"|"samples"} */ (view.x);
+  const [x, losses, rates, peers] = chartRows(/** @type {any} */ (columns), axis, ["loss", "samples_per_second", "num_peers"]);
   return {
-    width: section.querySelector(".chart")?.clientWidth || 600,
-    height: HEIGHTS[kind],
-    scales: { x: { time: view.x === "time" }, y: isLog ? { distr: 3, log: 10 } : rangeOf(kind), peers: { range: (/** @type {any} */ _u, /** @type {number} */ _a, /** @type {number} */ b) => [0, Math.max(1, b || 1) * 1.15] } },
-    axes: kind === "loss" ? [xAxis, y] : [xAxis, y, { ...axis, side: 1, scale: "peers", size: 40, grid: { show: false }, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000] }],
-    series: [
-      { label: { time: "Time", epoch: "Epoch", samples: "Samples" }[view.x], value: xValue },
-      ...(kind === "loss" ? [line("Loss", honey, loss)]
-        : [line("Samples/s", honey, short), line("Peers", blue, String, "peers")]),
+    x,
+    loss: lossLines("Loss", losses, colour("--honey-strong")),
+    rate: [
+      { label: "Samples/s", values: rates, colour: colour("--honey-strong"), write: short },
+      { label: "Peers", values: peers, colour: colour("--peer-1"), scale: "right", write: String },
     ],
-    cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
-    hooks: { setSelect: [zoomed] },
   };
 }
 
-/** @param {"loss"|"rate"} kind */
-function rangeOf(kind) {
-  if (kind === "rate") return { range: (/** @type {any} */ _u, /** @type {number} */ _a, /** @type {number} */ b) => [0, (b || 1) * 1.1] };
-  return {};
+function epochLines() {
+  const found = lineageLines(/** @type {any} */ (epochs), "loss");
+  const rates = lineageLines(/** @type {any} */ (epochs), "samples_per_second");
+  const isOne = found.lines.length === 1;
+  const tint = (/** @type {number} */ i) => colour(LINEAGES[(found.lines.length - 1 - i) % LINEAGES.length]);
+  return {
+    x: found.epochs,
+    loss: found.lines.flatMap(({ lineage, values }, i) => lossLines(isOne ? "Loss" : `Loss, lineage ${lineage}`, values, tint(i))),
+    rate: rates.lines.map(({ lineage, values }, i) => ({ label: isOne ? "Samples/s" : `Samples/s, lineage ${lineage}`, values, colour: tint(i), write: short })),
+  };
 }
 
-/** @param {"loss"|"rate"} kind */
-function rows(kind) {
-  if (!columns) return [[]];
-  const names = kind === "loss" ? ["loss"] : ["samples_per_second", "num_peers"];
-  const found = chartRows(columns, view.x, names);
-  return kind === "loss" && view.scale === "log" ? [found[0], ...found.slice(1).map(positive)] : found;
+/** @param {string} label @param {(number|null)[]} raw @param {string} stroke @returns {import("./plot.js").Line[]} */
+function lossLines(label, raw, stroke) {
+  const values = view.scale === "log" ? positive(raw) : raw;
+  const weight = Number(view.smooth);
+  if (!weight) return [{ label, values, colour: stroke, write: loss }];
+  const faint = stroke.replace(/^rgb\((.*)\)$/, "rgba($1, 0.3)");
+  return [
+    { label: `${label}, as measured`, values, colour: faint, width: 1, write: loss },
+    { label: `${label}, smoothed`, values: smoothed(values, weight), colour: stroke, write: loss },
+  ];
 }
 
 function build() {
   for (const plot of Object.values(plots)) plot.destroy();
   plots = {};
-  if (!columns || columns.t.length < 2) return;
+  if ((view.x === "epoch" ? epochs?.epoch.length || 0 : columns?.t.length || 0) < 2) return;
+  for (const hidden of section.querySelectorAll("[hidden].chart, [hidden].chart-second")) hidden.removeAttribute("hidden");
+  const found = lines();
   for (const kind of /** @type {("loss"|"rate")[]} */ (["loss", "rate"])) {
-    const box = section.querySelector(`[data-chart="${kind}"]`);
+    const box = /** @type {HTMLElement | null} */ (section.querySelector(`[data-chart="${kind}"]`));
     if (!box) continue;
-    for (const hidden of section.querySelectorAll("[hidden].chart, [hidden].chart-second")) hidden.removeAttribute("hidden");
-    box.replaceChildren();
-    plots[kind] = new uPlot(options(kind), rows(kind), box);
-    plots[kind].over.addEventListener("dblclick", unzoom);
+    plots[kind] = plotMake(box, {
+      x: found.x, lines: found[kind], axis: /** @type {any} */ (view.x), height: kind === "loss" ? 260 : 170, sync: "run",
+      isLog: kind === "loss" && view.scale === "log", isFromZero: kind === "rate", zoomed,
+      drawn: (plot) => marksDraw(plot, kind === "loss" ? placed() : []),
+    });
+    plots[kind].over.addEventListener("dblclick", () => isZoomed(view) && viewSet(unzoomed(view)));
   }
+}
+
+function placed() {
+  return marks.map((mark) => ({ ...mark, place: markPlace(mark, view.x, columns) }));
 }
 
 function drawSoon() {
@@ -100,80 +90,106 @@ function drawSoon() {
   isDue = true;
   requestAnimationFrame(() => {
     isDue = false;
-    if (!plots.loss) build();
-    else for (const kind of /** @type {("loss"|"rate")[]} */ (["loss", "rate"])) plots[kind].setData(rows(kind), !isZoomed);
+    if (!plots.loss) return build();
+    const found = lines();
+    for (const kind of /** @type {("loss"|"rate")[]} */ (["loss", "rate"])) plots[kind]?.setData([found.x, ...found[kind].map((line) => line.values)]);
   });
 }
 
-async function load(span = rangeSpan()) {
+async function load() {
+  const turn = ++loads;
+  const span = viewSpan(view, Date.now() / 1000);
   try {
-    columns = await seriesFetch(main.dataset.series || "", span);
+    const [history, byEpoch, found] = await Promise.all([
+      seriesFetch(seriesUrl, span),
+      view.x === "epoch" ? epochsFetch(seriesUrl, view) : null,
+      marksFetch(view.x === "epoch" ? {} : span),
+    ]);
+    if (turn !== loads) return; // another view was chosen meanwhile
+    [columns, epochs, marks] = [history, byEpoch, found];
     build();
+    tableFill();
   } catch {
-    // The still picture and the table stay; the next change of range tries again.
+    // The still picture and the table stay; the next change of view tries again.
   }
 }
 
-/** @returns {{from?: number, to?: number}} seconds since 1970 */
-function rangeSpan() {
-  const length = RANGE_SECONDS[view.range];
-  return length ? { from: Date.now() / 1000 - length } : {};
+/** @param {{from?: number, to?: number}} span @returns {Promise<any[]>} none when they cannot be had */
+async function marksFetch(span) {
+  const query = new URLSearchParams();
+  for (const [name, at] of Object.entries(span)) query.set(name, new Date(at * 1000).toISOString());
+  const answer = await fetch(`${seriesUrl.replace(/series\/$/, "marks/")}?${query}`);
+  return answer.ok ? (await answer.json()).items : [];
 }
 
-/** Zoom along time asks the server for finer points. @param {any} plot */
-function zoomed(plot) {
-  if (view.x !== "time" || plot.select.width < 8) return;
-  const from = plot.posToVal(plot.select.left, "x");
-  const to = plot.posToVal(plot.select.left + plot.select.width, "x");
-  isZoomed = true;
-  void load({ from, to });
+/** @param {number} low @param {number} high */
+function zoomed(low, high) {
+  viewSet(zoomedTo(view, low, high, /** @type {any} */ (columns)));
 }
 
-function unzoom() {
-  if (!isZoomed) return;
-  isZoomed = false;
-  void load();
+/** Show a view and keep it in the address: it can be shared, and the back button undoes it. */
+function viewSet(/** @type {import("./view.js").View} */ next) {
+  const isSame = next.range === view.range && next.x === view.x && !isZoomed(next) && !isZoomed(view);
+  view = next;
+  history.pushState(null, "", location.pathname + viewWrite(view, location.search) + location.hash);
+  document.dispatchEvent(new CustomEvent("viewchange", { detail: "charts" }));
+  viewShow();
+  if (isSame) build();
+  else void load();
+}
+
+function viewShow() {
+  for (const link of /** @type {NodeListOf<HTMLElement>} */ (section.querySelectorAll("[data-set]"))) {
+    const isOn = /** @type {any} */ (view)[link.dataset.set || ""] === link.dataset.to;
+    link.setAttribute("aria-current", String(isOn && !(link.dataset.set === "range" && isZoomed(view))));
+  }
+  const reset = section.querySelector("[data-unzoom]");
+  if (reset instanceof HTMLElement) reset.hidden = !isZoomed(view);
+  const csv = section.querySelector("[data-csv]");
+  if (csv instanceof HTMLAnchorElement) csv.search = viewWrite(view, "");
+}
+
+/** The table shows the same stretch as the charts. */
+function tableFill() {
+  const body = section.querySelector(".twin tbody");
+  if (!body || !columns || !columns.t.length) return;
+  const count = columns.t.length, step = Math.max(1, Math.floor(count / TABLE_ROWS)), rows = [];
+  for (let i = count - 1; i >= 0; i -= step) {
+    const at = new Date(columns.t[i] * 1000).toISOString().slice(0, 19).replace("T", " ");
+    const cells = [at, number(columns.epoch[i]), number(columns.samples_total[i]), loss(columns.loss[i]), short(columns.samples_per_second[i]), number(columns.num_peers[i])];
+    const row = document.createElement("tr");
+    row.append(...cells.map((text, j) => Object.assign(document.createElement("td"), { textContent: text, className: j ? "right" : "" })));
+    rows.push(row);
+  }
+  body.replaceChildren(...rows);
 }
 
 section.addEventListener("click", (event) => {
-  const link = /** @type {HTMLElement} */ (event.target).closest("[data-set]");
+  const link = /** @type {HTMLElement} */ (event.target).closest("[data-set], [data-unzoom]");
   if (!(link instanceof HTMLAnchorElement)) return;
   event.preventDefault();
-  const name = /** @type {"range"|"scale"|"x"} */ (link.dataset.set);
-  const isNew = name === "range" || isZoomed;
-  /** @type {any} */ (view)[name] = link.dataset.to;
-  for (const other of section.querySelectorAll(`[data-set="${name}"]`)) other.setAttribute("aria-current", String(other === link));
-  addressKeep();
-  isZoomed = false;
-  if (isNew) void load();
-  else build();
+  const name = link.dataset.set;
+  if (!name) return viewSet(unzoomed(view));
+  const isAxis = name === "range" || name === "x";
+  viewSet({ ...(isAxis ? unzoomed(view) : view), [name]: link.dataset.to });
 });
-
-/** Keep the view in the address, so that it can be shared and survives a reload. */
-function addressKeep() {
-  const url = new URL(location.href);
-  const usual = /** @type {any} */ ({ range: "all", scale: "linear", x: "time" });
-  for (const [name, value] of Object.entries(view)) {
-    if (value === usual[name]) url.searchParams.delete(name);
-    else url.searchParams.set(name, value);
-  }
-  history.replaceState(null, "", url);
-  const csv = section.querySelector("[data-csv]");
-  if (csv instanceof HTMLAnchorElement) csv.search = `?range=${view.range}`;
+function viewAgain() {
+  view = viewRead(location.search);
+  viewShow();
+  void load();
 }
-
+addEventListener("popstate", viewAgain);
+document.addEventListener("viewchange", (event) => {
+  if (/** @type {CustomEvent} */ (event).detail !== "charts") viewAgain();
+});
 document.addEventListener("livestate", (event) => {
-  if (!columns || isZoomed) return;
+  if (!columns || isZoomed(view) || view.x === "epoch") return;
   if (!seriesAppend(columns, /** @type {CustomEvent} */ (event).detail)) return;
   if (columns.t.length > MAX_POINTS) void load();
   else drawSoon();
 });
 document.addEventListener("themechange", build);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", build);
-new ResizeObserver(() => {
-  for (const [kind, plot] of Object.entries(plots)) {
-    const width = section.querySelector(".chart")?.clientWidth || 0;
-    if (width && width !== plot.width) plot.setSize({ width, height: HEIGHTS[/** @type {"loss"|"rate"} */ (kind)] });
-  }
-}).observe(section);
+widthsKeep(section, () => Object.values(plots));
+viewShow();
 void load();

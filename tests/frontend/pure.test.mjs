@@ -78,13 +78,12 @@ test("waiting grows, has jitter and an upper end", () => {
   assert.equal(backoff(99, 1), 30000);
 });
 
-test("charts grow by newer points only, and along epochs each place comes once", () => {
+test("charts grow by newer points only, and along samples each place comes once", () => {
   const columns = { t: [1], loss: [3], samples_per_second: [1], num_peers: [1], epoch: [0], samples_total: [0] };
   assert.equal(seriesAppend(columns, { ...state, loss: 2, num_peers: 2 }), true);
   assert.equal(seriesAppend(columns, { ...state, loss: 1, num_peers: 2 }), false);
   const long = { ...columns, t: [1, 2, 3, 4], loss: [4, 3, 2, 1], epoch: [0, 1, 1, 2] };
-  assert.deepEqual(chartRows(long, "epoch", ["loss"]), [[0, 1, 2], [4, 2, 1]]);
-  const again = { ...long, epoch: [0, 1, 0, 1] };
-  assert.deepEqual(chartRows(again, "epoch", ["loss"]), [[0, 1], [2, 1]]);
+  const gained = { ...long, samples_total: [0, 10, 10, 20] };
+  assert.deepEqual(chartRows(gained, "samples", ["loss"]), [[0, 10, 20], [4, 2, 1]]);
   assert.deepEqual(positive([1, 0, -1, null]), [1, null, null, null]);
 });

@@ -87,6 +87,7 @@ def scene_make() -> Scene:
         "form": "json",
         "epoch": "7",
         "lineage": "1",
+        "kind": "marks",
         "sha256": "0" * 64,
         "key": "no-such-key",
         "uidb36": "1",

@@ -142,8 +142,8 @@ def test_the_number_of_queries_does_not_depend_on_the_number_of_peers(
     credential = swarm.credential
 
     # Eight of them for the revocation list, of which three only while it is new; eight for the
-    # evidence and what is noticed in it.
-    with django_assert_num_queries(39):
+    # evidence and what is noticed in it; one for the moment that is kept for the replay.
+    with django_assert_num_queries(40):
         snapshot_ingest(credential, swarm.run, jws, now)
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from web.monitoring.rollup import Bucket, buckets_unfold, rows_keep
+from web.monitoring.rollup import Bucket, buckets_unfold, columns_round, rows_keep
 
 values = st.none() | st.floats(-1e6, 1e6)
 Row = tuple[float | None, ...]
@@ -58,3 +58,20 @@ def test_a_falling_curve_is_drawn_falling() -> None:
     buckets = [Bucket(i, i + 0.5, {"loss": (9.0 - i, 9.9 - i)}) for i in range(4)]
     loss = buckets_unfold(buckets, ["loss"])["loss"]
     assert loss[2:] == sorted(loss[2:], reverse=True)
+
+
+@given(st.lists(st.none() | st.integers(0, 2**53) | st.floats(-1e9, 1e9), max_size=30))
+def test_rounded_columns_stay_close_short_and_whole(column: list[float | None]) -> None:
+    (rounded,) = columns_round({"loss": column}).values()
+    for before, after in zip(column, rounded, strict=True):
+        if before is None or isinstance(before, int):
+            assert after == before
+        else:
+            assert abs(after - before) <= 1e-5 * abs(before)
+            assert len(repr(after)) <= 13
+
+
+def test_instants_keep_their_hundredths() -> None:
+    assert columns_round({"t": [1772323200.123456, 1772323200.0]}) == {
+        "t": [1772323200.12, 1772323200]
+    }

@@ -106,6 +106,9 @@ def test_epochs_are_counted_published_and_told(bench: Bench) -> None:
     assert (last.state, last.epoch, last.samples_total) == (PeerState.LEFT, 3, 208)
     assert [(e.epoch, e.samples) for e in last.recent] == [(0, 64), (1, 64), (2, 64)]
     assert last.samples_accumulated == 16
+    assert [t.epoch for t in last.timings] == [1, 2], "the newest two"
+    alone = [(t.group_size, t.matchmaking, t.averaging) for t in last.timings]
+    assert alone == [(1, 0.0, 0.0)] * 2
     assert len([line for line in bench.ui.lines if line.startswith("epoch ")]) == 3
     assert bench.session.control.progress().epoch == 3
     assert bench.ui.phases[0] == "training"

@@ -87,6 +87,8 @@ def test_a_round_that_finds_no_group_ends_soon_and_uses_the_own_gradients(
         assert time.monotonic() - started < 8, "the averaging timeout is 15 s"
         (finished,) = optimizer.finished
         assert (finished.samples, finished.group_size) == (32, 1)
+        assert 0.5 < finished.times.matchmaking < 8, "the training stood still for it"
+        assert finished.times.averaging == 0.0
         pairs = zip(before, model.parameters(), strict=True)
         assert not any(torch.equal(a, b) for a, b in pairs)
 

@@ -1,5 +1,7 @@
 """What peers say of themselves and what a coordinator saw."""
 
+from typing import Annotated, NamedTuple
+
 from pydantic import Field
 
 from training.protocol.base import (
@@ -61,6 +63,33 @@ class RoundSeen(TolerantModel):
         return len(self.weights) >= self.group_size - 1
 
 
+MAX_TIMINGS = 8
+SpentSeconds = Annotated[float, Field(ge=0, le=86_400)]
+
+
+class EpochTiming(NamedTuple):
+    """How one trainer spent the time from the end of the epoch before to the end of ``epoch``, in
+    seconds on its own clock; a pause by the organiser is not in it. A list in JSON: a report has
+    to stay short."""
+
+    epoch: Epoch
+    computing: SpentSeconds
+    """In forward and backward passes."""
+    matchmaking: SpentSeconds
+    """Waiting for a group while nothing was computed; looking for one beside computing is free."""
+    averaging: SpentSeconds
+    """Exchanging gradients with the group."""
+    waiting: SpentSeconds
+    """All the rest: the optimizer's step, loading data and state, averaging of weights."""
+    group_size: Annotated[int, Field(ge=0, le=1_000_000)]
+    """Peers in the round, this one included; 0: its round failed while others averaged."""
+
+    @property
+    def averaged(self) -> bool:
+        """Whether the epoch ended as planned: in a group, or alone because nobody was there."""
+        return self.group_size > 0
+
+
 class PeerMetrics(TolerantModel):
     """A trainer's report, signed with its device key; travels in the DHT and in snapshots."""
 
@@ -84,6 +113,8 @@ class PeerMetrics(TolerantModel):
     """The last finished epochs, so that a coordinator that was away can catch up."""
     rounds: tuple[RoundSeen, ...] = Field(default=(), max_length=MAX_ROUNDS)
     """What the averaging rounds of the last of these epochs showed of other peers."""
+    timings: tuple[EpochTiming, ...] = Field(default=(), max_length=MAX_TIMINGS)
+    """How the time of the last of these epochs was spent; trainers of old do not say."""
     trainer_version: str = Field(default="", max_length=40)
     client_mode: bool = False
     revocations_seq: Total = 0

@@ -22,6 +22,7 @@ from training.swarm.clock import swarm_time
 from training.swarm.epoch_guard import EpochGuard
 from training.swarm.identity import rsa_key
 from training.swarm.processes import sigint_kept
+from training.swarm.round_wait import RoundTimes, round_wait
 from training.swarm.state_files import StateError, StateShapeError
 from training.swarm.state_take import KnownState, StateFetch, known_state
 
@@ -30,8 +31,6 @@ PROGRESS_EXPIRES_SECONDS = 20.0
 _FIND_ROUNDS = 3.0
 """Looking for a group is given up after so many matchmaking times."""
 _SHUTDOWN_SECONDS = 1.0
-_LEAVE_ROUND_SECONDS = 2.0
-"""A peer that is told to leave gives a round that is under way so long, to keep the credit."""
 _POLL_SECONDS = 0.25
 
 
@@ -51,6 +50,7 @@ class FinishedEpoch:
     those that sent no part to this peer."""
     notes: tuple[str, ...] = ()
     """What the guards refused, in sentences."""
+    times: RoundTimes = field(default_factory=RoundTimes)
 
 
 class SwarmOptimizer(hivemind.Optimizer):
@@ -70,6 +70,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         self._group_size: int | None = None
         """Of this epoch's round; None: there was none."""
         self._weights: dict[str, int | None] = {}
+        self._times = RoundTimes()
         self.scheduled_grads: StepControl | None = None
         super().__init__(**kwargs)
 
@@ -145,7 +146,7 @@ class SwarmOptimizer(hivemind.Optimizer):
         self.on_averaging()
         started = time.monotonic()
         epoch, samples = self.local_epoch, self.grad_averager.local_samples_accumulated
-        self._group_size, self._weights = None, {}
+        self._group_size, self._weights, self._times = None, {}, RoundTimes()
         self._guard.check_own(self.grad_averager)
         is_sent = not self.grad_averager.is_withheld
         super()._update_global_epoch(grad_scaler)
@@ -155,7 +156,9 @@ class SwarmOptimizer(hivemind.Optimizer):
         size, took = self._group_size, time.monotonic() - started
         entered = samples if size and is_sent else 0
         notes = self.notes_taken()
-        self.finished.append(FinishedEpoch(epoch, entered, size, took, self._weights, notes))
+        self.finished.append(
+            FinishedEpoch(epoch, entered, size, took, self._weights, notes, self._times)
+        )
 
     def notes_taken(self) -> tuple[str, ...]:
         """Return what the guards refused since the last call, in sentences."""
@@ -167,7 +170,12 @@ class SwarmOptimizer(hivemind.Optimizer):
         """As hivemind's, but a failed round is cancelled, and NaN from others is not taken in."""
         if control is not None:
             try:
-                group = self._group_wait(control)
+                group = round_wait(
+                    control,
+                    timeout=self.averaging_timeout,
+                    leaving=self.leaving,
+                    times=self._times,
+                )
                 if self._guard.is_average_usable(self.grad_averager, len(group)):
                     self._group_size = len(group)
                     own = self.dht.peer_id
@@ -180,19 +188,6 @@ class SwarmOptimizer(hivemind.Optimizer):
                         control.cancel()
             self._group_size = 0 if self._has_living_peers() else 1
         self._load_local_gradients_into_optimizer()
-
-    def _group_wait(self, control: StepControl) -> dict[Any, Any]:
-        """Wait for a round's end; a peer that leaves waits for a running round only."""
-        end, is_hurried = time.monotonic() + self.averaging_timeout, False
-        while True:
-            now = time.monotonic()
-            if self.leaving.is_set() and not is_hurried:
-                is_hurried, end = True, min(end, now + _LEAVE_ROUND_SECONDS)
-            try:
-                return dict(control.result(min(_POLL_SECONDS, max(0.0, end - now))))
-            except TimeoutError:
-                if now >= end or control.done():
-                    raise
 
     def _download(self) -> Exception | None:
         """Download the state in a thread, so that a peer that leaves need not wait for it.

@@ -2,15 +2,24 @@
 
 from collections import deque
 
-from training.protocol.metrics import MAX_ROUNDS, EpochSamples, PeerMetrics, RoundSeen
+from training.protocol.metrics import (
+    MAX_ROUNDS,
+    EpochSamples,
+    EpochTiming,
+    PeerMetrics,
+    RoundSeen,
+)
 from training.protocol.names import TRAINER_VERSION
 from training.protocol.rounds import round_seen, rounds_that_fit
 from training.protocol.states import PeerState, Role
 from training.swarm.clock import swarm_now
 from training.swarm.optimizer import FinishedEpoch, SwarmOptimizer
 from training.trainer.session import TrainerSession, TrainerStats
+from training.trainer.timing import EpochClock
 
 _RECENT_EPOCHS = 32
+_TIMED_EPOCHS = 2
+"""Reports go out every few seconds, epochs take longer; what is told of them has to be short."""
 
 
 class LossMeter:
@@ -53,6 +62,8 @@ class Book:
         self._session, self._optimizer = session, optimizer
         self._recent: deque[EpochSamples] = deque(maxlen=_RECENT_EPOCHS)
         self._rounds: deque[RoundSeen] = deque(maxlen=MAX_ROUNDS)
+        self._timings: deque[EpochTiming] = deque(maxlen=_TIMED_EPOCHS)
+        self.clock = EpochClock()
         self.losses = LossMeter()
         self.state = PeerState.TRAINING
         self.is_paused = False
@@ -63,6 +74,7 @@ class Book:
         self.samples_total += samples
 
     def epoch_finished(self, finished: FinishedEpoch) -> None:
+        self._timings.append(self.clock.epoch_end(finished))
         # Also 0: a round that failed for us is told apart from one that a process before us was in.
         self._recent.append(EpochSamples(epoch=finished.epoch, samples=finished.samples))
         if finished.group_size:
@@ -96,6 +108,7 @@ class Book:
             learning_rate=float(self._optimizer.opt.param_groups[0]["lr"]),
             recent=tuple(self._recent),
             rounds=rounds_that_fit(tuple(self._rounds)),
+            timings=tuple(self._timings),
             trainer_version=TRAINER_VERSION,
             client_mode=self._session.client_mode,
             revocations_seq=0 if gate is None else gate.view.revocations_seq,

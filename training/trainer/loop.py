@@ -65,6 +65,7 @@ class TrainingLoop:
         optimizer.on_averaging = lambda: self._enter_state(PeerState.AVERAGING)
         optimizer.tracker.performance_ema.reset_timer()
         self._model.train()
+        self._book.clock.restart()
         self._enter_state(PeerState.TRAINING)
         for batch in self._batches:
             if control.is_paused:
@@ -73,7 +74,8 @@ class TrainingLoop:
                 break
             if control.reload_taken():
                 self._resynchronise("the site asks for it")
-            samples = self._micro_step(batch)
+            with self._book.clock.computing():
+                samples = self._micro_step(batch)
             if samples:
                 optimizer.step(batch_size=samples)
                 optimizer.zero_grad()
@@ -167,9 +169,10 @@ class TrainingLoop:
         control = self._session.control
         self._book.is_paused = True
         self._ui.phase("paused")
-        while control.is_paused and not control.stopping.is_set():
-            self._tell()
-            control.wait(_PAUSE_SECONDS)
+        with self._book.clock.pausing():
+            while control.is_paused and not control.stopping.is_set():
+                self._tell()
+                control.wait(_PAUSE_SECONDS)
         self._book.is_paused = False
         self._optimizer.tracker.performance_ema.reset_timer()
         self._enter_state(PeerState.TRAINING)

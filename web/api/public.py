@@ -1,13 +1,11 @@
 """What everybody may read of runs that they may see."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from ninja import Query, Router
-from pydantic import AfterValidator
 
 from training.protocol.api import ConfigOut, LedgerRow, LiveRun, RunSummary
 from training.protocol.errors import ErrorCode
@@ -31,23 +29,12 @@ from web.api.run_schemas import BoardOut, EventOut, RunOut, UserLedgerRow
 from web.api.schemas import ProfileOut
 from web.contributions.selectors import leaderboard, ledger_rows, user_ledger_rows, user_totals
 from web.core.errors import AppError
-from web.monitoring.selectors import live_state, run_series, summaries_of
-from web.monitoring.series import MAX_POINTS, POINTS, TIME_METRICS, run_series_by_epoch
+from web.monitoring.selectors import live_state, summaries_of
 from web.runs.models import Run
 from web.runs.selectors import run_get_visible, runs_visible
 
 router = Router(auth=optional_auth)
 MAX_BOARD = 500
-
-
-def _instant(value: datetime) -> datetime:
-    """Return an instant that databases can compare with; one without a zone is in UTC."""
-    if not 1970 <= value.year < 9999:  # beside these, changing the zone overflows
-        raise ValueError("an instant lies between the years 1970 and 9998")
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
-
-
-Instant = Annotated[datetime, AfterValidator(_instant)]
 
 
 def _run(request: HttpRequest, slug: str) -> Run:
@@ -74,32 +61,6 @@ def run(request: HttpRequest, slug: str) -> RunOut:
 def state(request: HttpRequest, slug: str) -> dict[str, Any]:
     """The live state, with its number; what the websocket calls a snapshot."""
     return live_state(_run(request, slug), request.user)
-
-
-@router.get("runs/{slug}/series/", response=dict[str, list[float | None]])
-@cacheable(5)
-def series(
-    request: HttpRequest,
-    slug: str,
-    metrics: str = "loss,samples_per_second,num_peers",
-    start: Annotated[Instant | None, Query(alias="from")] = None,
-    end: Annotated[Instant | None, Query(alias="to")] = None,
-    points: Annotated[int, Query(ge=2, le=MAX_POINTS)] = POINTS,
-    by: str = "time",
-) -> dict[str, Any]:
-    """History in columns: `t` in seconds since 1970, then each metric.
-
-    `metrics`: loss, samples_per_second, num_peers, epoch, samples_total. Thinned out so that
-    lowest and highest values survive. `by=epoch` answers every finished epoch instead: `epoch`,
-    then loss, samples_per_second, num_peers, samples, seconds.
-    """
-    found = _run(request, slug)
-    names = list(dict.fromkeys(name.strip() for name in metrics.split(",") if name.strip()))
-    if by == "epoch":
-        return dict(run_series_by_epoch(found, names, points))
-    if by != "time":
-        raise AppError(ErrorCode.BODY_INVALID, "by: time or epoch.")
-    return dict(run_series(found, names or TIME_METRICS, start, end, points))
 
 
 @router.get("runs/{slug}/config/", response=ConfigOut)

@@ -54,3 +54,44 @@ class RevocationsOut(Schema):
     peer_ids: list[str]
     jws: str
     """A signed `Revocations`."""
+
+
+class MarkOut(Schema):
+    at: datetime
+    kind: str
+    """config, rollback, incident, state or checkpoint"""
+    text: str
+    lineage: int | None
+    epoch: int | None
+
+
+class MarksOut(Schema):
+    items: list[MarkOut]
+
+
+class PastPeerOut(Schema):
+    name: str
+    state: str
+    epoch: int
+    samples_per_second: float
+    hardware: str
+
+
+class SwarmOut(Schema):
+    """The swarm at one time."""
+
+    at: datetime
+    state: str
+    reason: str
+    lineage: int
+    epoch: int
+    loss: float | None
+    samples_per_second: float
+    samples_total: int
+    num_peers: int
+    counts: dict[str, int]
+    classes: dict[str, float]
+    peers: list[PastPeerOut]
+    num_more: int
+    before: datetime | None
+    after: datetime | None

@@ -2,7 +2,7 @@
 knows a path answers 405 for methods that another one has."""
 
 from training.protocol.names import PROTOCOL_VERSION
-from web.api import account, coordinator, evaluations, public, site, trainer
+from web.api import account, coordinator, evaluations, history, public, site, trainer
 from web.api.document import DocumentedAPI
 from web.api.errors import error_handlers_add
 from web.api.parsing import JsonParser
@@ -23,6 +23,7 @@ for _router, _tag in (
     (account.router, "account"),
     (public.router, "runs"),
     (evaluations.router, "runs"),
+    (history.router, "history"),
     (trainer.router, "trainer"),
     (coordinator.router, "coordinator"),
 ):

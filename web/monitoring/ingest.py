@@ -22,6 +22,7 @@ from web.monitoring.feed import epoch_lines, peer_lines
 from web.monitoring.live import live_stored, live_write, run_lock
 from web.monitoring.livestate import Figures, peers_merge
 from web.monitoring.models import MetricPoint, Peer, RunSwarm
+from web.monitoring.moments import moment_keep
 from web.monitoring.observed import Observed, peers_observe
 from web.monitoring.selectors import coordinator_device
 from web.monitoring.services.revocations import (
@@ -31,6 +32,7 @@ from web.monitoring.services.revocations import (
 )
 from web.monitoring.services.settle import run_settle
 from web.monitoring.spread import peers_late
+from web.monitoring.timings import epochs_time
 from web.monitoring.trails import trails_follow, trails_notice
 from web.runs.lifecycle import RunAction
 from web.runs.models import Run, RunConfigVersion
@@ -117,6 +119,8 @@ def _accept(
     bootstrap_peers_mark(run, snapshot.lineage, snapshot.bootstrap_peers, now)
     events = [*epoch_lines(news.lines), *peer_lines(peers_before, peers)]
     live_write(run, swarm, now=now, figures=figures, peers=peers, events=events)
+    moment_keep(run, swarm.live, lineage=snapshot.lineage, at=snapshot.taken_at)
+    epochs_time(run, snapshot.lineage, observed.statements)
     _finish_if_done(run, swarm, snapshot, config=config, now=now)
 
 

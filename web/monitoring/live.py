@@ -12,6 +12,7 @@ from web.core.events import event_publish
 from web.monitoring.feed import EventLine
 from web.monitoring.livestate import Figures, RunFacts, figures_of, live_run_build, state_diff
 from web.monitoring.models import RunEvent, RunSwarm
+from web.monitoring.moments import turn_note
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import checkpoint_latest, config_newest
 
@@ -100,6 +101,7 @@ def live_write(
     words = {name: state[name] for name in ("state", "reason")}
     patch = state_diff(swarm.live, state) | words
     messages.append(_message("run.patch", state, run.live_seq, patch=patch))
+    turn_note(run, swarm.live, state, now)
     swarm.live = state
     swarm.save()
     transaction.on_commit(lambda: _publish(run.slug, messages, state))

@@ -3,6 +3,20 @@
 from django.db import models
 
 from web.accounts.models import public_id_make
+from web.monitoring.history_models import SwarmMoment, SwarmTurn
+
+__all__ = [
+    "EpochRecord",
+    "HarmUndo",
+    "MetricPoint",
+    "Peer",
+    "RetiredPeer",
+    "RevocationList",
+    "RunEvent",
+    "RunSwarm",
+    "SwarmMoment",
+    "SwarmTurn",
+]
 
 
 class Peer(models.Model):
@@ -153,6 +167,15 @@ class EpochRecord(models.Model):
     samples = models.PositiveBigIntegerField(default=0)
     num_peers = models.PositiveIntegerField(default=0)
     loss = models.FloatField(null=True)
+    num_timed = models.PositiveIntegerField(default=0)
+    """Trainers whose signed reports say how they spent this epoch; the next five are theirs."""
+    num_averaged = models.PositiveIntegerField(default=0)
+    """Of those, how many ended it with others' gradients in theirs, or had nobody to wait for."""
+    computing_seconds = models.FloatField(null=True)
+    """Mean of those trainers, as the next three."""
+    matchmaking_seconds = models.FloatField(null=True)
+    averaging_seconds = models.FloatField(null=True)
+    waiting_seconds = models.FloatField(null=True)
 
     class Meta:
         ordering = ("lineage", "epoch")

@@ -7,6 +7,7 @@ from itertools import groupby
 from django.db import transaction
 
 from web.monitoring.models import MetricPoint, RunEvent
+from web.monitoring.moments_age import moments_thin
 from web.monitoring.rollup import Value, rows_keep, slot_of
 from web.runs.models import Run
 
@@ -37,6 +38,7 @@ def points_prune(now: datetime) -> int:
     for run in Run.objects.all():
         pruned += _prune(run, _Kind.RAW, _Kind.MINUTE, now - RAW_KEPT)
         pruned += _prune(run, _Kind.MINUTE, _Kind.HOUR, now - MINUTE_KEPT)
+    pruned += moments_thin(now)
     pruned += RunEvent.objects.filter(at__lt=now - EVENTS_KEPT).delete()[0]
     return pruned
 

@@ -59,6 +59,22 @@ def buckets_unfold(buckets: Sequence[Bucket], metrics: Sequence[str]) -> Columns
     return columns
 
 
+def columns_round(columns: Columns, digits: int = 6) -> Columns:
+    """Return the columns with numbers as short as a chart can use: ``digits`` significant ones
+    for measured values, hundredths of a second for ``t``. Whole numbers stay as they are."""
+    return {
+        name: [_short(value, None if name == "t" else digits) for value in column]
+        for name, column in columns.items()
+    }
+
+
+def _short(value: Value, digits: int | None) -> Value:
+    if value is None or isinstance(value, int):
+        return value
+    short = round(value, 2) if digits is None else float(f"{value:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 2**53 else short
+
+
 def _starts_high(low: Value, high: Value, before: Value) -> bool:
     if low is None or high is None or before is None:
         return False

@@ -12,22 +12,30 @@ from django.db.models import (
     IntegerField,
     Max,
     Min,
-    Q,
-    QuerySet,
     Value,
 )
 from django.db.models.functions import Cast, NullIf
 
 from training.protocol.errors import ErrorCode
 from web.core.errors import AppError
-from web.monitoring.models import EpochRecord, MetricPoint
+from web.monitoring.models import EpochRecord
+from web.monitoring.resolution import points_between
 from web.monitoring.rollup import Bucket, Columns, buckets_unfold
 from web.runs.models import Run
 
 POINTS = 500
 MAX_POINTS = 5000
 TIME_METRICS = ("loss", "samples_per_second", "num_peers", "epoch", "samples_total")
-EPOCH_METRICS = ("loss", "samples_per_second", "num_peers", "samples", "seconds")
+EPOCH_METRICS = (
+    "loss", "samples_per_second", "num_peers", "samples", "seconds", "averaged_share", "num_timed",
+    "computing_seconds", "matchmaking_seconds", "averaging_seconds", "waiting_seconds",
+)  # fmt: skip
+MAX_LINEAGES = 8
+MAX_BYTES = 60_000
+"""Of one answer: any length of history is one request that a slow line carries."""
+_WIDTHS = {"t": 15, "samples_total": 17, "num_peers": 7, "epoch": 11}
+_WIDTH = 11
+"""Of a number with its comma, to six significant digits."""
 
 
 class TimeSlot(Func):
@@ -67,32 +75,81 @@ def run_series(
         AppError: BODY_INVALID (a metric that is not offered).
     """
     _metrics_require(metrics, TIME_METRICS)
-    rows = _finest(run)
-    if start is not None:
-        rows = rows.filter(at__gte=start)
-    if end is not None:
-        rows = rows.filter(at__lte=end)
-    columns = _columns(rows, "at", metrics, points)
+    columns = _columns(points_between(run, start, end, points), "at", metrics, points)
     return {"t": columns.pop("x"), **columns}
 
 
 def run_series_by_epoch(
-    run: Run, metrics: Sequence[str], points: int = POINTS, *, lineage: int | None = None
+    run: Run,
+    metrics: Sequence[str],
+    points: int = POINTS,
+    *,
+    lineage: int | None = None,
+    first: int | None = None,
+    last: int | None = None,
 ) -> Columns:
-    """Return ``epoch`` and a column per metric: every finished epoch of the newest lineage.
+    """Return ``epoch`` and a column per metric: every finished epoch of one lineage, the newest
+    unless given, from ``first`` to ``last``.
 
     Raises:
         AppError: BODY_INVALID (a metric that is not offered).
     """
     _metrics_require(metrics, EPOCH_METRICS)
-    records = EpochRecord.objects.filter(run=run)
     if lineage is None:
-        lineage = records.order_by("-lineage").values_list("lineage", flat=True).first()
-    lineage = lineage or 1
-    speed = Cast(F("samples"), FloatField()) / NullIf(F("seconds"), Value(0.0))
-    rows = records.filter(lineage=lineage).annotate(samples_per_second=speed)
-    columns = _columns(rows, "epoch", metrics, points)
+        lineage = next(iter(run_lineages(run)), 1)
+    columns = _columns(_epochs(run, lineage, first, last), "epoch", metrics, points)
     return {"epoch": columns.pop("x"), **columns}
+
+
+def run_series_by_lineage(
+    run: Run,
+    metrics: Sequence[str],
+    points: int = POINTS,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+) -> Columns:
+    """Return ``lineage``, ``epoch`` and a column per metric, one lineage after the other.
+
+    After a roll-back the same epochs are trained again: they are other points, of another
+    lineage. Only the newest :data:`MAX_LINEAGES` are answered.
+
+    Raises:
+        AppError: BODY_INVALID (a metric that is not offered).
+    """
+    _metrics_require(metrics, EPOCH_METRICS)
+    whole: Columns = {"lineage": [], "epoch": [], **{name: [] for name in metrics}}
+    lineages = sorted(run_lineages(run)[:MAX_LINEAGES])
+    share = max(2, points // max(1, len(lineages)))
+    for lineage in lineages:
+        found = _columns(_epochs(run, lineage, first, last), "epoch", metrics, share)
+        whole["lineage"] += [lineage] * len(found["x"])
+        whole["epoch"] += found["x"]
+        for name in metrics:
+            whole[name] += found[name]
+    return whole
+
+
+def run_lineages(run: Run) -> list[int]:
+    """Return the lineages that have finished an epoch, newest first."""
+    records = EpochRecord.objects.filter(run=run).order_by("-lineage")
+    return list(records.values_list("lineage", flat=True).distinct())
+
+
+def points_that_fit(metrics: Iterable[str]) -> int:
+    """Return how many points of these metrics stay below :data:`MAX_BYTES` as JSON."""
+    return MAX_BYTES // (_WIDTHS["t"] + sum(_WIDTHS.get(name, _WIDTH) for name in metrics))
+
+
+def _epochs(run: Run, lineage: int, first: int | None, last: int | None) -> Any:
+    speed = Cast(F("samples"), FloatField()) / NullIf(F("seconds"), Value(0.0))
+    share = Cast(F("num_averaged"), FloatField()) / NullIf(F("num_timed"), Value(0))
+    rows = EpochRecord.objects.filter(run=run, lineage=lineage)
+    if first is not None:
+        rows = rows.filter(epoch__gte=first)
+    if last is not None:
+        rows = rows.filter(epoch__lte=last)
+    return rows.annotate(samples_per_second=speed, averaged_share=share)
 
 
 def _metrics_require(metrics: Iterable[str], offered: Sequence[str]) -> None:
@@ -102,22 +159,6 @@ def _metrics_require(metrics: Iterable[str], offered: Sequence[str]) -> None:
             ErrorCode.BODY_INVALID,
             f"metrics: '{unknown[0][:40]}' is not one of {', '.join(offered)}.",
         )
-
-
-def _finest(run: Run) -> "QuerySet[MetricPoint]":
-    """Return each stretch of time once, in the finest resolution that is still kept."""
-    kinds = MetricPoint.Resolution
-    oldest = {
-        kind: run.points.filter(resolution=kind).order_by("at").values_list("at", flat=True).first()
-        for kind in (kinds.RAW, kinds.MINUTE)
-    }
-    minutes, hours = Q(resolution=kinds.MINUTE), Q(resolution=kinds.HOUR)
-    if oldest[kinds.RAW]:
-        minutes &= Q(at__lt=oldest[kinds.RAW])
-        hours &= Q(at__lt=oldest[kinds.RAW])
-    if oldest[kinds.MINUTE]:
-        hours &= Q(at__lt=oldest[kinds.MINUTE])
-    return MetricPoint.objects.filter(Q(resolution=kinds.RAW) | minutes | hours, run=run)
 
 
 def _columns(rows: Any, field: str, metrics: Sequence[str], points: int) -> Columns:

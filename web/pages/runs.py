@@ -1,8 +1,5 @@
 """The page of a run."""
 
-import csv
-from datetime import UTC, datetime
-from io import StringIO
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -12,16 +9,14 @@ from django.views.decorators.http import require_safe
 
 from web.accounts.countries import country_name
 from web.contributions.selectors import HIDDEN_NAME, leaderboard
-from web.monitoring.selectors import FEWEST_PEOPLE, run_countries, run_events, run_series
-from web.pages.charts import chart_query
+from web.monitoring.selectors import FEWEST_PEOPLE, run_countries, run_events
 from web.pages.leaderboard import PERIODS, period_of
 from web.pages.mine import strip_devices
-from web.pages.runview import SERIES, run_view
+from web.pages.runview import run_view
 from web.runs.models import Run
 from web.runs.selectors import run_get_visible
 
 BOARD_ROWS = 10
-CSV_POINTS = 5000
 EVENT_ROWS = 50
 CHECKPOINT_ROWS = 50
 MAX_DIGITS = 15
@@ -98,23 +93,6 @@ def board_fragment(request: HttpRequest, slug: str) -> HttpResponse:
     """The top of the leaderboard alone."""
     run = run_get_visible(request.user, slug)
     return render(request, "pages/run_board_fragment.html", {"run": run} | _board(request, run))
-
-
-@require_safe
-def series_csv(request: HttpRequest, slug: str) -> HttpResponse:
-    """What the charts show, as a table for programs."""
-    run = run_get_visible(request.user, slug)
-    start = chart_query(request.GET).start(timezone.now())
-    series = run_series(run, SERIES, start, None, CSV_POINTS)
-    text = StringIO()
-    writer = csv.writer(text)
-    writer.writerow(["time", *SERIES])
-    for index, at in enumerate(series["t"]):
-        when = datetime.fromtimestamp(at, UTC).isoformat()
-        writer.writerow([when, *(series[name][index] for name in SERIES)])
-    response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{slug}-series.csv"'
-    return response
 
 
 def _board(request: HttpRequest, run: Run) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def goal_of(state: Mapping[str, Any]) -> dict[str, Any]:
 def charts_context(run: Run, params: QueryDict, now: datetime) -> dict[str, Any]:
     """Return the part of the charts."""
     query = chart_query(params)
-    series = run_series(run, SERIES, query.start(now), None, CHART_POINTS)
+    series = run_series(run, SERIES, query.start(now), query.end, CHART_POINTS)
     return {
         "chart": query,
         "series_rows": series_rows(series),
