@@ -58,11 +58,26 @@ class PassRequest(FrozenModel):
     """Computed since the process started."""
     state: PeerState = PeerState.TRAINING
     trainer_version: str = Field(default="", max_length=40)
+    message_seen: int = Field(default=0, ge=0, le=2**53 - 1)
+    """Number of the newest message that was shown to the person; 0: none."""
+
+
+class PeerNote(TolerantModel):
+    """What a moderator of the run wrote to the person behind this peer."""
+
+    id: PositiveInt
+    """Grows with each message to this peer."""
+    text: str = Field(max_length=500)
+    """One paragraph of plain text. Whoever shows it leaves out what a terminal would obey."""
+    sender: str = Field(default="", max_length=150)
+    sent_at: Instant
 
 
 class PassResponse(TolerantModel):
     peer_pass: str = Field(alias="pass")
     commands: tuple[Command, ...] = ()
+    messages: tuple[PeerNote, ...] = ()
+    """Not known to be shown yet; said again until ``message_seen`` names them."""
     config_version: PositiveInt
     bootstrap_peers: tuple[str, ...] = ()
     revocations: str = ""

@@ -1,6 +1,11 @@
 """Writes of runs."""
 
-from web.runs.services.bars import run_bar_add, run_bar_is_allowed, run_bar_lift
+from web.runs.services.bars import (
+    run_bar_add,
+    run_bar_is_allowed,
+    run_bar_lift,
+    run_bars_expire,
+)
 from web.runs.services.configs import (
     config_check,
     configs_resign,
@@ -8,12 +13,13 @@ from web.runs.services.configs import (
     run_config_publish,
     run_rewind,
 )
+from web.runs.services.devicebars import run_device_bar_add, run_device_bar_lift
 from web.runs.services.files import artifact_path, artifact_store, checkpoint_register
+from web.runs.services.members import run_member_add, run_member_remove
 from web.runs.services.runs import (
     bootstrap_peers_mark,
     run_complete,
     run_create,
-    run_member_add,
     run_transition,
 )
 
@@ -28,10 +34,14 @@ __all__ = [
     "run_bar_add",
     "run_bar_is_allowed",
     "run_bar_lift",
+    "run_bars_expire",
     "run_complete",
     "run_config_publish",
     "run_create",
+    "run_device_bar_add",
+    "run_device_bar_lift",
     "run_member_add",
+    "run_member_remove",
     "run_rewind",
     "run_transition",
 ]
