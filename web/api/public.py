@@ -17,7 +17,6 @@ from web.api.auth import optional_auth
 from web.api.badges import run_badge, user_badge
 from web.api.caching import cacheable
 from web.api.document import answers
-from web.api.exports import csv_text, table_answer
 from web.api.paging import Page, PageQuery, page_of
 from web.api.rows import (
     LEDGER_COLUMNS,
@@ -31,6 +30,7 @@ from web.api.run_schemas import BoardOut, EventOut, RunOut, UserLedgerRow
 from web.api.schemas import ProfileOut
 from web.contributions.selectors import leaderboard, ledger_rows, user_ledger_rows, user_totals
 from web.core.errors import AppError
+from web.core.exports import csv_text, table_answer
 from web.monitoring.selectors import live_state, run_series, summaries_of
 from web.monitoring.series import MAX_POINTS, POINTS, TIME_METRICS, run_series_by_epoch
 from web.runs.models import Run

@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
+from web.control.audit import audit_rows
 from web.control.moves import moves_of
 from web.control.suspicions import suspicions_open
-from web.core.models import AuditEntry
+from web.core.auditing import AuditQuery, audit_search
 from web.monitoring.models import Peer
 from web.monitoring.selectors import live_state, revocations_spread, summaries_of
 from web.runs.config_diff import config_diff
@@ -42,7 +43,7 @@ def desk_context(user: User, run: Run) -> dict[str, Any]:
         "configs": config_rows(run),
         "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
         "peers": peer_rows(run),
-        "audit": list(audit_of_run(run)[:_SHOWN]),
+        "audit": audit_rows(audit_search(AuditQuery(run=run.slug))[:_SHOWN]),
         "num_suspicions": suspicions_open(run),
         **revocations_context(user, run),
     }
@@ -90,21 +91,6 @@ def peer_rows(run: Run) -> QuerySet[Peer]:
     """Return the devices that joined, those seen last first."""
     peers = Peer.objects.filter(run=run).select_related("device__user")
     return peers.order_by("-heartbeat_at", "-id")[:_PEERS]
-
-
-def audit_of_run(run: Run) -> QuerySet[AuditEntry]:
-    """Return what was done to a run, its workers and its peers."""
-    return AuditEntry.objects.filter(Q(target=run.slug) | Q(target__startswith=f"{run.slug}/"))
-
-
-def audit_search(text: str) -> QuerySet[AuditEntry]:
-    """Return acts whose code, target or actor has the text in it."""
-    entries = AuditEntry.objects.all()
-    if text:
-        entries = entries.filter(
-            Q(code__icontains=text) | Q(target__icontains=text) | Q(actor_name__icontains=text)
-        )
-    return entries
 
 
 def people_search(text: str) -> QuerySet[User]:

@@ -108,3 +108,24 @@ class ConfirmForm(forms.Form):
         if self.data.get("rewind") and self.data.get("state", "") != self.state:
             self.add_error("rewind", "The nearest saved state has changed: look at it again.")
         return data
+
+
+class AuditForm(forms.Form):
+    """Which acts to show."""
+
+    q = forms.CharField(max_length=100, required=False, label="Anywhere")
+    actor = forms.CharField(max_length=150, required=False, label="Who")
+    code = forms.CharField(max_length=80, required=False, label="Act begins with")
+    target = forms.CharField(max_length=100, required=False, label="Object")
+    run = forms.SlugField(max_length=60, required=False, label="Run")
+    since = forms.DateField(
+        required=False, label="From day (UTC)", widget=forms.DateInput(attrs={"type": "date"})
+    )
+    until = forms.DateField(
+        required=False, label="To day (UTC)", widget=forms.DateInput(attrs={"type": "date"})
+    )
+
+    def __init__(self, *args: Any, has_run: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not has_run:
+            del self.fields["run"]

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from web.control import bars, people, runs, suspicions, undo, workers
+from web.control import audit, bars, people, runs, suspicions, undo, workers
 
 app_name = "control"
 urlpatterns = [
@@ -30,5 +30,8 @@ urlpatterns = [
     path("people/", people.people_page, name="people"),
     path("people/<str:username>/ban/", people.person_ban, name="person_ban"),
     path("people/<str:username>/unban/", people.person_unban, name="person_unban"),
-    path("audit/", people.audit_page, name="audit"),
+    path("audit/", audit.audit_page, name="audit"),
+    path("audit/export/", audit.audit_export, name="audit_export"),
+    path("runs/<slug:slug>/audit/", audit.run_audit_page, name="run_audit"),
+    path("runs/<slug:slug>/audit/export/", audit.run_audit_export, name="run_audit_export"),
 ]
