@@ -158,7 +158,8 @@ def token_revoke(actor: User, token: ApiToken) -> None:
 
 
 def _ban_right_require(actor: User, user: User) -> None:
-    may = actor.is_staff and not actor.is_banned and actor.pk != user.pk
+    has_right = actor.is_staff or actor.is_superuser
+    may = has_right and not actor.is_banned and actor.pk != user.pk
     if not may or (user.is_superuser and not actor.is_superuser):
         raise AppError(ErrorCode.FORBIDDEN, "You may not suspend or restore this account.")
 

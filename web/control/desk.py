@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
+from web.control.access import DeskRequest
 from web.control.audit import audit_rows
 from web.control.moves import moves_of
 from web.control.suspicions import suspicions_open
@@ -17,12 +18,13 @@ from web.monitoring.models import Peer
 from web.monitoring.selectors import live_state, revocations_spread, summaries_of
 from web.runs.config_diff import config_diff
 from web.runs.models import Run, RunConfigVersion
-from web.runs.selectors import run_is_organised_by
+from web.runs.roles import Right
 from web.workers.models import ManagedWorker
 from web.workers.selectors import managed_workers
 
 _SHOWN = 20
 _PEERS = 200
+_NEWEST_PEERS = 12
 _GOING = (WorkerState.STARTING, WorkerState.RUNNING, WorkerState.TRAINING)
 
 
@@ -32,31 +34,34 @@ def desk_rows(runs: Sequence[Run]) -> list[dict[str, Any]]:
     return [{"run": run, "live": live} for run, live in rows]
 
 
-def desk_context(user: User, run: Run) -> dict[str, Any]:
+def desk_context(request: DeskRequest, run: Run) -> dict[str, Any]:
     """Return everything about one run that its organiser wants to see."""
-    may_move = run_is_organised_by(user, run)
+    may_move = Right.ORGANISE in request.rights
     return {
         "run": run,
-        "live": live_state(run, user),
+        "live": live_state(run, request.user),
         "moves": moves_of(RunState(run.state)) if may_move else [],
         "workers": worker_rows(run),
         "configs": config_rows(run),
         "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
         "peers": peer_rows(run),
+        "num_peers": run.peers.count(),
         "audit": audit_rows(audit_search(AuditQuery(run=run.slug))[:_SHOWN]),
         "num_suspicions": suspicions_open(run),
-        **revocations_context(user, run),
+        **revocations_context(request, run),
     }
 
 
-def revocations_context(user: User, run: Run) -> dict[str, Any]:
+def revocations_context(request: DeskRequest, run: Run) -> dict[str, Any]:
     """Return the revocation list, who has not seen it yet, and who is barred from the run."""
     bars = list(run.bars.select_related("user", "barred_by")[:_PEERS])
     return {
         "spread": revocations_spread(run),
         "bars": bars,
         "barred_ids": {bar.user_id for bar in bars},
-        "is_organiser": run_is_organised_by(user, run),
+        "device_bars": list(run.device_bars.select_related("device__user", "barred_by")[:_PEERS]),
+        "rights": request.rights,
+        "is_organiser": Right.ORGANISE in request.rights,
     }
 
 
@@ -90,7 +95,7 @@ def config_rows(run: Run) -> list[dict[str, Any]]:
 def peer_rows(run: Run) -> QuerySet[Peer]:
     """Return the devices that joined, those seen last first."""
     peers = Peer.objects.filter(run=run).select_related("device__user")
-    return peers.order_by("-heartbeat_at", "-id")[:_PEERS]
+    return peers.order_by("-heartbeat_at", "-id")[:_NEWEST_PEERS]
 
 
 def people_search(text: str) -> QuerySet[User]:

@@ -33,7 +33,7 @@ def person_ban(request: DeskRequest, username: str) -> HttpResponse:
     person = person_get(username)
     form = BanForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        user_ban(request.user, person, form.cleaned_data["reason"])
+        user_ban(request.user, person, form.cleaned_data["reason"], expires_at=form.expires_at())
         messages.success(request, f"{person.username} is suspended.")
         return redirect("control:people")
     return render(request, "control/person_ban.html", {"person": person, "form": form})

@@ -8,23 +8,24 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
-from web.control.access import DeskRequest, desk_runs, run_desk
+from web.control.access import DeskRequest, desk_runs, run_desk, run_desk_for
 from web.control.desk import desk_context, desk_rows
 from web.control.forms import LaunchForm, MoveForm
 from web.control.moves import move_effect, move_named
 from web.core.errors import AppError
 from web.monitoring.selectors import live_state
 from web.runs.models import Run
+from web.runs.roles import Right
 from web.runs.services import run_transition
 
 
 @login_required
 @require_safe
 def runs_page(request: DeskRequest) -> HttpResponse:
-    """The runs that the visitor organises; all of them for the staff."""
+    """The runs in which the visitor has a role; all of them for the staff."""
     runs = list(desk_runs(request.user))
     if not runs and not request.user.is_staff:
-        raise AppError(ErrorCode.FORBIDDEN, "You organise no run.")
+        raise AppError(ErrorCode.FORBIDDEN, "You have no role in any run.")
     return render(request, "control/runs.html", {"rows": desk_rows(runs)})
 
 
@@ -32,11 +33,11 @@ def runs_page(request: DeskRequest) -> HttpResponse:
 @require_safe
 def run_page(request: DeskRequest, run: Run) -> HttpResponse:
     """Everything about one run."""
-    context = desk_context(request.user, run) | {"launch": LaunchForm()}
+    context = desk_context(request, run) | {"launch": LaunchForm()}
     return render(request, "control/run.html", context)
 
 
-@run_desk
+@run_desk_for(Right.ORGANISE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_move(request: DeskRequest, run: Run, event: str) -> HttpResponse:
     """Say what a move will do; then do it."""

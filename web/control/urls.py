@@ -2,7 +2,18 @@
 
 from django.urls import path
 
-from web.control import audit, bars, people, runs, suspicions, undo, workers
+from web.control import (
+    audit,
+    bars,
+    members,
+    peeracts,
+    peers,
+    people,
+    runs,
+    suspicions,
+    undo,
+    workers,
+)
 
 app_name = "control"
 urlpatterns = [
@@ -27,6 +38,18 @@ urlpatterns = [
     path("runs/<slug:slug>/revocations/", bars.revocations_fragment, name="revocations"),
     path("runs/<slug:slug>/people/<str:username>/bar/", bars.person_bar, name="person_bar"),
     path("runs/<slug:slug>/people/<str:username>/unbar/", bars.person_unbar, name="person_unbar"),
+    path("runs/<slug:slug>/peers/", peers.peers_page, name="peers"),
+    path("runs/<slug:slug>/peers/<slug:peer>/", peers.peer_page, name="peer"),
+    path("runs/<slug:slug>/peers/<slug:peer>/<slug:act>/", peeracts.peer_act, name="peer_act"),
+    path(
+        "runs/<slug:slug>/devices/<slug:public_id>/unbar/",
+        peeracts.device_unbar,
+        name="device_unbar",
+    ),
+    path("queue/", members.queue_page, name="queue"),
+    path("runs/<slug:slug>/roles/", members.roles_page, name="roles"),
+    path("runs/<slug:slug>/roles/give/", members.role_give, name="role_give"),
+    path("runs/<slug:slug>/roles/<str:username>/take/", members.role_take, name="role_take"),
     path("people/", people.people_page, name="people"),
     path("people/<str:username>/ban/", people.person_ban, name="person_ban"),
     path("people/<str:username>/unban/", people.person_unban, name="person_unban"),
