@@ -12,6 +12,7 @@ from tests.factories import token_make, user_make
 from tests.factories_runs import Swarm, Volunteer, peer_make, run_make, snapshot_take, swarm_make
 from training.protocol.api import PassRequest, PassResponse
 from training.protocol.errors import ErrorCode
+from training.protocol.names import TRAINER_VERSION
 from training.protocol.states import Command
 from web.accounts.credentials import credential_of_token
 from web.accounts.models import User
@@ -191,7 +192,8 @@ def test_a_machine_is_shut_out_of_one_run_and_let_in_again(
     elsewhere = run_make(swarm.run.organiser, "other")
     there = Peer.objects.create(
         run=elsewhere, device=bobs.device, peer_id="QmThere", key_thumbprint="0" * 64,
-        swarm_public_key="", role="trainer", joined_at=timezone.now(),
+        swarm_public_key="", role="trainer", trainer_version=TRAINER_VERSION,
+        joined_at=timezone.now(),
     )  # fmt: skip
     assert "Its owner&#x27;s other machines" in desk.get(address(bobs, "shut-out")).text
     answer = desk.post(address(bobs, "shut-out"), {"reason": "broken GPU"}, follow=True)
