@@ -53,20 +53,35 @@ def run_audit_export(request: DeskRequest, run: Run) -> StreamingHttpResponse:
 
 def audit_rows(entries: Iterable[AuditEntry]) -> list[dict[str, Any]]:
     """Return entries with their reason, what changed, and the rest, ready to be read."""
-    return [
-        {
-            "entry": entry,
-            "words": entry.code.replace(".", " ").replace("_", " ").capitalize(),
-            "reason": entry.data.get("reason", ""),
-            "changes": changes_of(entry.data),
-            "details": [
-                (name.replace("_", " "), value)
-                for name, value in entry.data.items()
-                if name not in _APART and value not in ("", None, [], {})
-            ],
-        }
-        for entry in entries
+    return [_row(entry) for entry in entries]
+
+
+def _row(entry: AuditEntry) -> dict[str, Any]:
+    changes = changes_of(entry.data)
+    told = {name for name, _, _ in changes}
+    details = [
+        (name.replace("_", " "), words_of(value))
+        for name, value in entry.data.items()
+        if name not in _APART and value not in ("", None, [], {})
     ]
+    return {
+        "entry": entry,
+        "words": entry.code.replace(".", " ").replace("_", " ").capitalize(),
+        "reason": entry.data.get("reason", ""),
+        "changes": [(name, words_of(old), words_of(new)) for name, old, new in changes],
+        "details": [(name, value) for name, value in details if name not in told],
+    }
+
+
+def words_of(value: Any) -> Any:
+    """Return a value as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(str(words_of(item)) for item in value) or "none"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {words_of(item)}" for name, item in value.items())
+    return value
 
 
 def changes_of(data: dict[str, Any]) -> list[tuple[str, Any, Any]]:

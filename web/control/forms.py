@@ -82,7 +82,10 @@ class PeersForm(forms.Form):
     """Which peers to show."""
 
     q = forms.CharField(
-        max_length=100, required=False, label="Account, device, hardware, peer id or version"
+        max_length=100,
+        required=False,
+        label="Search",
+        widget=forms.TextInput(attrs={"placeholder": "account, device, hardware, peer id"}),
     )
     role = forms.ChoiceField(
         required=False,

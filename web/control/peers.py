@@ -52,7 +52,7 @@ def peers_page(request: DeskRequest, run: Run) -> HttpResponse:
         "form": form,
         "page": page,
         "rows": peer_rows(run, list(page.object_list), request.rights),
-        "columns": [_column(name, sort) for name in SORTS],
+        "column": {name: _column(name, sort) for name in SORTS},
         "rights": request.rights,
     }
     return render(request, "control/peers.html", context)
