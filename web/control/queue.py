@@ -71,7 +71,7 @@ def suspicion_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
             at=row.at,
             title=f"{row.device.name} of {row.device.user.username}",
             text=f"{SUSPICION_TEXTS[SuspicionKind(row.kind)].capitalize()}. Its new work waits.",
-            url=reverse("control:suspicion", args=[row.run.slug, row.pk]),
+            url=f"{reverse('control:suspicions', args=[row.run.slug])}#suspicion-{row.pk}",
             action="Decide",
             run=row.run,
         )
