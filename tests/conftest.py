@@ -43,19 +43,22 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.fixture(autouse=True, scope="session")
 def _databases_can_be_emptied() -> Iterator[None]:
-    """Tests with real transactions end with empty tables, which the ledger refuses otherwise."""
+    """Tests with real transactions end with empty tables, which ledger and audit log refuse."""
     from django.test import TransactionTestCase
 
-    from web.contributions.append_only import triggers_drop, triggers_install
+    from web.contributions import append_only as ledger
+    from web.core import append_only as audit
 
     original = TransactionTestCase._fixture_teardown
 
     def teardown(case: TransactionTestCase) -> None:
-        triggers_drop()
+        for triggers in (ledger, audit):
+            triggers.triggers_drop()
         try:
             original(case)
         finally:
-            triggers_install()
+            for triggers in (ledger, audit):
+                triggers.triggers_install()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", teardown)

@@ -107,6 +107,7 @@ class StandInSite:
         self.clock_shift = 0.0
         self.pass_lifetime = timedelta(minutes=30)
         self.commands: list[str] = []
+        self.messages: list[dict[str, Any]] = []
         self.revocations = ""
         self.receipts: list[Receipt] = []
         self.polls: list[str] = []
@@ -204,6 +205,7 @@ class StandInSite:
             if call.token not in self.joins:
                 return problem(ErrorCode.NOT_JOINED)
             body = {"pass": self._pass(self.joins[call.token]), "commands": self.commands}
+            body |= {"messages": self.messages}
             body |= {"bootstrap_peers": self.bootstrap_peers, "revocations": self.revocations}
             return Answer(body=body | {"config_version": self.config.version})
         if what == "receipts/":

@@ -22,6 +22,8 @@ from web.workers.models import ManagedWorker
 PEOPLE = ("organiser", "volunteer", "outsider", "banned", "nobody", "staff")
 PROGRAMS = (*PEOPLE, "coordinator")
 """Who calls the API, each with a device token of their own."""
+DESK = ("moderator", "viewer", "admin")
+"""People with a seat at the desk of both runs, and a superuser; last in the table's rows."""
 RUNS = ("open", "hidden")
 _CONVERTER = re.compile(r"<(?:\w+:)?(\w+)>|\(\?P<(\w+)>[^)]*\)")
 
@@ -34,6 +36,8 @@ class Scene:
     tokens: dict[str, str] = field(default_factory=dict)
     values: dict[str, str] = field(default_factory=dict)
     """What stands for the parameters of addresses; ``slug`` comes from the case."""
+    of_run: dict[str, dict[str, str]] = field(default_factory=dict)
+    """The same, where each run has its own."""
 
     def ask(self, who: str, method: str, route: str, run: str, body: Any = None) -> int:
         """Return the status of one request; nothing of what it did stays."""
@@ -54,16 +58,17 @@ class Scene:
 
     def address(self, route: str, run: str) -> str:
         """Return a route with its parameters filled in."""
-        values = self.values | {"slug": run}
+        values = self.values | self.of_run.get(run, {}) | {"slug": run}
         filled = _CONVERTER.sub(lambda match: values[match[1] or match[2]], route)
         return "/" + re.sub(r"[\^$]|\\Z", "", filled)
 
 
 def scene_make() -> Scene:
     """Return the scene; ``organiser`` has no other right than to organise both runs."""
-    people = {name: user_make(name) for name in PEOPLE if name != "nobody"}
+    people = {name: user_make(name) for name in (*PEOPLE, *DESK) if name != "nobody"}
     organiser, volunteer = people["organiser"], people["volunteer"]
     User.objects.filter(pk__in=(organiser.pk, people["staff"].pk)).update(is_staff=True)
+    User.objects.filter(pk=people["admin"].pk).update(is_superuser=True)
     organiser.refresh_from_db()
     runs = [run_make(organiser, slug, is_public=slug == "open") for slug in RUNS]
     User.objects.filter(pk=organiser.pk).update(is_staff=False)
@@ -71,9 +76,12 @@ def scene_make() -> Scene:
     for run in runs:
         swarm = swarm_make(run, 1, users=[volunteer])
         snapshot_take(swarm)
+        scene.of_run[run.slug] = {"peer": swarm.volunteers[0].peer.public_id}
         RunMember.objects.get_or_create(
             run=run, user=volunteer, defaults={"part": RunMember.Part.VOLUNTEER}
         )
+        for part in (RunMember.Part.MODERATOR, RunMember.Part.VIEWER):
+            RunMember.objects.create(run=run, user=people[part], part=part)
         ManagedWorker.objects.create(run=run, kind=ManagedWorker.Kind.TRAINER, name="trainer-1")
     scene.values = {
         "username": "volunteer",
@@ -85,6 +93,7 @@ def scene_make() -> Scene:
         "event": "pause",
         "version": "1",
         "form": "json",
+        "act": "pause",
         "epoch": "7",
         "lineage": "1",
         "kind": "marks",

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.urls import URLResolver, get_resolver
 
-from tests.hostile.addresses import PEOPLE, PROGRAMS, RUNS, Scene, routes, scene_make
+from tests.hostile.addresses import DESK, PEOPLE, PROGRAMS, RUNS, Scene, routes, scene_make
 from web.accounts.models import User
 from web.live.routing import websocket_urlpatterns
 
@@ -41,7 +41,7 @@ def table() -> dict[tuple[str, str], list[str]]:
 def row_now(scene: Scene, method: str, name: str) -> list[str]:
     """Return the cells as the site answers today."""
     cells = []
-    for who in PROGRAMS if name.startswith("/api/") else PEOPLE:
+    for who in (*(PROGRAMS if name.startswith("/api/") else PEOPLE), *DESK):
         slugs = RUNS if "<slug>" in name else RUNS[:1]
         answers = [str(scene.ask(who, method, ROUTES[name], slug)) for slug in slugs]
         cells.append("/".join(dict.fromkeys(answers)))

@@ -11,6 +11,7 @@ from web.accounts.services import user_ban
 from web.core.events import access_changed_publish
 from web.live.hub import hub_get
 from web.runs.models import Run, RunMember
+from web.runs.services import run_member_add, run_member_remove
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,6 +24,20 @@ WHO = [
     ("mallory", 4403, 4403),
 ]
 """Name, close code of a public run, close code of a private one (0: a snapshot)."""
+
+
+@pytest.mark.parametrize("part", list(RunMember.Part))
+async def test_every_role_opens_the_stream_of_a_private_run_and_its_end_ends_it(
+    alice: User, charlie: User, private_run: Run, part: str
+) -> None:
+    async with socket_open("hidden", user=charlie) as early:
+        assert await early.closed() == 4403
+    await in_database(run_member_add, alice, private_run, charlie, part)
+    async with socket_open("hidden", user=charlie) as stream:
+        assert (await stream.next())["type"] == "run.snapshot"
+        await in_database(run_member_remove, alice, private_run, charlie)
+        assert (await stream.next())["reason"] == "access_ended"
+        assert await stream.closed() == 4403
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_the_devices_page_takes_as_many_queries_for_nine_as_for_one(
     for number in range(num_devices):
         device_make(bob, f"box-{number}")
     enter(client, bob)
-    with django_assert_num_queries(5):
+    with django_assert_num_queries(7):
         client.get("/devices/")
 
 

@@ -90,6 +90,7 @@ class _Stint:
                 config=self._config,
                 refused=self._refused,
                 counted=self._say,
+                message=self._say,
             ),
             gate=self._gate,
         )

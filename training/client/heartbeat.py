@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from training.client.errors import ClientError, PlatformError
 from training.client.gate import Gate
 from training.client.join import Admission, Joiner
+from training.client.plaintext import text_safe
 from training.client.receipts import ReceiptReader
-from training.protocol.api import PassRequest, PassResponse
+from training.protocol.api import PassRequest, PassResponse, PeerNote
 from training.protocol.claims import PeerPass
 from training.protocol.envelope import Signed
 from training.protocol.errors import ErrorCode
@@ -35,6 +36,8 @@ class HeartbeatEvents:
     """The site wants this device no longer (banned, revoked, run over)."""
     counted: Callable[[str], None] | None = None
     """A sentence about a new receipt; None: receipts are not asked for."""
+    message: Callable[[str], None] | None = None
+    """A sentence with what a moderator wrote, safe to show; each is told once."""
 
 
 class Heartbeat:
@@ -55,6 +58,7 @@ class Heartbeat:
         self._events = events
         self._pass = admission.peer_pass
         self._bootstrap_peers = admission.bootstrap_peers
+        self._message_seen = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._receipts = ReceiptReader(
@@ -88,7 +92,10 @@ class Heartbeat:
             ClientError: the site refuses, is not reachable, or its pass is not to be trusted.
         """
         path = f"/runs/{self._joiner.slug}/pass/"
-        answer = self._joiner.client.post(path, self._events.progress(), PassResponse)
+        report = self._events.progress()
+        if self._message_seen:  # left out otherwise: an older site does not know the field
+            report = report.model_copy(update={"message_seen": self._message_seen})
+        answer = self._joiner.client.post(path, report, PassResponse)
         self._pass = self._checked(answer.peer_pass)
         if self._gate is not None:
             self._gate.heard(
@@ -98,7 +105,16 @@ class Heartbeat:
             )
         if answer.bootstrap_peers:
             self._bootstrap_peers = answer.bootstrap_peers
+        self._tell_messages(answer)
         return answer
+
+    def _tell_messages(self, answer: PassResponse) -> None:
+        if self._events.message is None:
+            return
+        for note in answer.messages:
+            if note.id > self._message_seen:
+                self._message_seen = note.id
+                self._events.message(note_sentence(note))
 
     def _checked(self, token: str) -> Signed[PeerPass]:
         lineage = self._admission.config.body.lineage
@@ -164,3 +180,9 @@ class Heartbeat:
                 self._events.counted(line)
         except ClientError as error:
             _log.warning("receipts of run %s: %s", self._joiner.slug, error.detail)
+
+
+def note_sentence(note: PeerNote) -> str:
+    """Return what a moderator wrote as one safe line."""
+    sender = text_safe(note.sender, 60)
+    return f"Message from {sender or 'the organisers'}: {text_safe(note.text)}"

@@ -1,8 +1,16 @@
 """Bodies of the HTTP API and of the websocket."""
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, JsonValue, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import (
+    Field,
+    JsonValue,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from training.protocol.base import Count, Epoch, FrozenModel, Instant, Sha256, Slug, TolerantModel
 from training.protocol.claims import CheckpointFile
@@ -58,11 +66,34 @@ class PassRequest(FrozenModel):
     """Computed since the process started."""
     state: PeerState = PeerState.TRAINING
     trainer_version: str = Field(default="", max_length=40)
+    message_seen: int = Field(default=0, ge=0, le=2**53 - 1)
+    """Number of the newest message that was shown to the person; 0: none, and left out."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave ``message_seen`` out while it is 0: sites before it refuse unknown fields."""
+        body: dict[str, Any] = handler(self)
+        if not self.message_seen:
+            body.pop("message_seen", None)
+        return body
+
+
+class PeerNote(TolerantModel):
+    """What a moderator of the run wrote to the person behind this peer."""
+
+    id: PositiveInt
+    """Grows with each message to this peer."""
+    text: str = Field(max_length=500)
+    """One paragraph of plain text. Whoever shows it leaves out what a terminal would obey."""
+    sender: str = Field(default="", max_length=150)
+    sent_at: Instant
 
 
 class PassResponse(TolerantModel):
     peer_pass: str = Field(alias="pass")
     commands: tuple[Command, ...] = ()
+    messages: tuple[PeerNote, ...] = ()
+    """Not known to be shown yet; said again until ``message_seen`` names them."""
     config_version: PositiveInt
     bootstrap_peers: tuple[str, ...] = ()
     revocations: str = ""

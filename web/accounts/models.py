@@ -17,6 +17,8 @@ class User(AbstractUser):
     is_service = models.BooleanField(default=False)
     banned_at = models.DateTimeField(null=True, blank=True)
     banned_reason = models.CharField(max_length=300, default="", blank=True)
+    banned_until = models.DateTimeField(null=True, blank=True, db_index=True)
+    """When the site lifts the suspension by itself; None: never."""
     is_profile_public = models.BooleanField(default=True)
     country = models.CharField(max_length=2, default="", blank=True)
     """Chosen by the person and never looked up; empty until then. Shown in sums alone."""
@@ -28,7 +30,10 @@ class User(AbstractUser):
     @property
     def ban_text(self) -> str:
         """The suspension in words for its owner; '' without a reason."""
-        return f"This account is suspended: {self.banned_reason}" if self.banned_reason else ""
+        until = f" until {self.banned_until:%Y-%m-%d %H:%M} UTC" if self.banned_until else ""
+        return (
+            f"This account is suspended{until}: {self.banned_reason}" if self.banned_reason else ""
+        )
 
 
 class Device(models.Model):

@@ -1,7 +1,7 @@
 """Accounts and tokens: every write, with its audit row, in one transaction."""
 
 import secrets
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.contrib.sessions.models import Session
 from django.db import transaction
@@ -38,8 +38,10 @@ __all__ = [
     "user_profile_public_set",
     "user_register",
     "user_unban",
+    "users_unban_expired",
 ]
 
+_BAN_FIELDS = ("banned_at", "banned_reason", "banned_until")
 _SHOWN = len(TOKEN_PREFIX) + 6
 """Characters of a token that are kept readable, to tell tokens apart in a list."""
 
@@ -66,8 +68,8 @@ def service_user_get(name: str) -> User:
 
 
 @transaction.atomic
-def user_ban(actor: User, user: User, reason: str) -> None:
-    """Suspend an account.
+def user_ban(actor: User, user: User, reason: str, *, expires_at: datetime | None = None) -> None:
+    """Suspend an account, for good or until the site lifts it at ``expires_at``.
 
     Its sessions, terminal logins and tokens end at once, and so do its streams of private runs.
     It gets no fresh pass, and its peers go on the revocation list of every run they were in.
@@ -75,27 +77,41 @@ def user_ban(actor: User, user: User, reason: str) -> None:
     _ban_right_require(actor, user)
     access_changing.send(User, user=user)
     now = timezone.now()
+    if expires_at is not None and expires_at <= now:
+        raise AppError(ErrorCode.BODY_INVALID, "expires_at: this time is over already.")
     user.banned_at = user.banned_at or now
-    user.banned_reason = reason[:300]
-    user.save(update_fields=("banned_at", "banned_reason"))
+    user.banned_reason, user.banned_until = reason[:300], expires_at
+    user.save(update_fields=_BAN_FIELDS)
     _sessions_end(user)
     grants_end(user.pk, now)
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=now)
-    audit_record(actor, "user.banned", user.username, {"reason": reason})
+    until = {"until": expires_at.isoformat()} if expires_at else {}
     access_changed.send(User, user=user)
+    audit_record(actor, "user.banned", user.username, {"reason": reason, **until})
     transaction.on_commit(access_changed_publish)
 
 
 @transaction.atomic
-def user_unban(actor: User, user: User) -> None:
-    """Lift a suspension. Logins and tokens that it ended stay ended."""
-    _ban_right_require(actor, user)
+def user_unban(actor: User | None, user: User, *, reason: str = "") -> None:
+    """Lift a suspension. Logins and tokens that it ended stay ended. None: the site itself."""
+    if actor is not None:
+        _ban_right_require(actor, user)
     access_changing.send(User, user=user)
-    user.banned_at, user.banned_reason = None, ""
-    user.save(update_fields=("banned_at", "banned_reason"))
-    audit_record(actor, "user.unbanned", user.username)
+    before = {"reason": user.banned_reason}
+    user.banned_at, user.banned_reason, user.banned_until = None, "", None
+    user.save(update_fields=_BAN_FIELDS)
     access_changed.send(User, user=user)
+    why = {"reason": reason[:300]} if reason else {}
+    audit_record(actor, "user.unbanned", user.username, {"before": before, **why})
     transaction.on_commit(access_changed_publish)
+
+
+def users_unban_expired(now: datetime) -> int:
+    """Lift the suspensions whose time is over; return how many."""
+    over = list(User.objects.filter(banned_at__isnull=False, banned_until__lte=now))
+    for user in over:
+        user_unban(None, user, reason="its time was over")
+    return len(over)
 
 
 @transaction.atomic
@@ -160,7 +176,8 @@ def token_revoke(actor: User, token: ApiToken) -> None:
 
 
 def _ban_right_require(actor: User, user: User) -> None:
-    may = actor.is_staff and not actor.is_banned and actor.pk != user.pk
+    has_right = actor.is_staff or actor.is_superuser
+    may = has_right and not actor.is_banned and actor.pk != user.pk
     if not may or (user.is_superuser and not actor.is_superuser):
         raise AppError(ErrorCode.FORBIDDEN, "You may not suspend or restore this account.")
 

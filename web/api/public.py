@@ -15,7 +15,6 @@ from web.api.auth import optional_auth
 from web.api.badges import run_badge, user_badge
 from web.api.caching import cacheable
 from web.api.document import answers
-from web.api.exports import csv_text, table_answer
 from web.api.paging import Page, PageQuery, page_of
 from web.api.rows import (
     LEDGER_COLUMNS,
@@ -29,6 +28,7 @@ from web.api.run_schemas import BoardOut, EventOut, RunOut, UserLedgerRow
 from web.api.schemas import ProfileOut
 from web.contributions.selectors import leaderboard, ledger_rows, user_ledger_rows, user_totals
 from web.core.errors import AppError
+from web.core.exports import csv_text, table_answer
 from web.monitoring.selectors import live_state, summaries_of
 from web.runs.models import Run
 from web.runs.selectors import run_get_visible, runs_visible

@@ -36,6 +36,8 @@ class SuspicionKind(StrEnum):
     SAMPLES_WITHOUT_AVERAGING = "samples_without_averaging"
     CLOCK = "clock"
     CLAIM_ABOVE_WEIGHT = "claim_above_weight"
+    QUARANTINE = "quarantine"
+    """Not noticed by the site: a moderator put the machine there."""
 
 
 TEXTS: Final[dict[Ground, str]] = {
@@ -67,6 +69,7 @@ SUSPICION_TEXTS: Final[dict[SuspicionKind, str]] = {
     SuspicionKind.SAMPLES_WITHOUT_AVERAGING: "it claimed samples that nobody averaged",
     SuspicionKind.CLOCK: "its signed reports are dated wrongly",
     SuspicionKind.CLAIM_ABOVE_WEIGHT: "it claimed more than its part in the average carried",
+    SuspicionKind.QUARANTINE: "a moderator put it in quarantine",
 }
 SUSPICION_REMEDIES: Final[dict[SuspicionKind, str]] = {
     SuspicionKind.IMPOSSIBLE_THROUGHPUT: "Check that the hardware shown for it is right.",
@@ -75,6 +78,7 @@ SUSPICION_REMEDIES: Final[dict[SuspicionKind, str]] = {
     SuspicionKind.SAMPLES_WITHOUT_AVERAGING: "Check that others can reach it: `beeyard doctor`.",
     SuspicionKind.CLOCK: "Set the machine's clock by a time server.",
     SuspicionKind.CLAIM_ABOVE_WEIGHT: "Install the trainer's newest version and restart it.",
+    SuspicionKind.QUARANTINE: "Keep training; ask the organisers why if they did not say.",
 }
 
 

@@ -1,7 +1,5 @@
 """Writes of the ledger. A total changes in the transaction of the entry behind it."""
 
-from collections.abc import Collection
-
 from django.db import transaction
 
 from training.protocol.errors import ErrorCode
@@ -12,22 +10,25 @@ from web.contributions.models import ContributionTotal, LedgerEntry
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.selectors import Barred, run_is_organised_by
 
+NOBODY = Barred()
 _CHUNK = 5000
 
 
-def barred_reason(device: Device, barred: Collection[int] = ()) -> str:
+def barred_reason(device: Device, barred: Barred = NOBODY) -> str:
     """Return why a device is not credited now; '' when it is.
 
-    ``barred``: accounts that are barred from the run (``runs.selectors.barred_user_ids``).
+    ``barred``: who is shut out of the run (``runs.selectors.run_barred``).
     """
     if device.user.is_banned:
         return "this account is suspended"
     if device.is_revoked:
         return "this device was revoked"
-    if device.user_id in barred:
+    if device.user_id in barred.users:
         return "this account is barred from the run"
+    if device.pk in barred.devices:
+        return "this machine is shut out of the run"
     return ""
 
 

@@ -29,7 +29,7 @@ from web.contributions.proofs import Case, Verdict
 from web.contributions.services import barred_reason
 from web.contributions.suspicions import held_devices, suspicions_raise, trusted_devices
 from web.runs.models import Run
-from web.runs.selectors import barred_user_ids
+from web.runs.selectors import run_barred
 
 EVIDENCE_PATIENCE = timedelta(minutes=5)
 """Claims wait so long for signed reports, from the arrival of the coordinator's report. Raise it
@@ -154,7 +154,7 @@ def _judge(run: Run, judged: Sequence[_Open], now: datetime) -> None:
     ids = {claim.device for item in judged for claim in item.claims.values()}
     devices = Device.objects.filter(pk__in=ids).select_related("user").in_bulk()
     held, trusted = held_devices(run, ids), trusted_devices(run, ids, now)
-    accounts = barred_user_ids(run)
+    accounts = run_barred(run)
     barred = {pk: barred_reason(device, accounts) for pk, device in devices.items()}
     for item in judged:
         proofs = [

@@ -18,7 +18,8 @@ from web.contributions.noticing import Found
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.roles import Right
+from web.runs.selectors import right_require
 
 TRUSTED_FOR = timedelta(days=7)
 """What an organiser cleared is not raised again for so long."""
@@ -93,8 +94,7 @@ def suspicion_decide(
         AppError: FORBIDDEN, or BODY_INVALID (no reason, or decided already).
     """
     run = Run.objects.select_for_update().get(pk=suspicion.run_id)
-    if not run_is_organised_by(actor, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may decide.")
+    right_require(actor, run, Right.MODERATE)
     if not reason.strip():
         raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
     state = Suspicion.State.CLEARED if is_trusted else Suspicion.State.UPHELD

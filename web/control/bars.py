@@ -5,16 +5,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from training.protocol.errors import ErrorCode
 from web.accounts.models import User
-from web.control.access import DeskRequest, run_desk
+from web.control.access import DeskRequest, run_desk, run_desk_for
 from web.control.desk import revocations_context
 from web.control.forms import BarForm
 from web.control.people import person_get
-from web.core.errors import AppError
 from web.monitoring.models import Peer
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.roles import Right
 from web.runs.services import run_bar_add, run_bar_lift
 
 
@@ -22,27 +20,27 @@ from web.runs.services import run_bar_add, run_bar_lift
 @require_safe
 def revocations_fragment(request: DeskRequest, run: Run) -> HttpResponse:
     """The revocation list and who has seen it."""
-    context = revocations_context(request.user, run) | {"run": run}
+    context = revocations_context(request, run) | {"run": run}
     return render(request, "control/run_revocations_fragment.html", context)
 
 
-@run_desk
+@run_desk_for(Right.MODERATE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def person_bar(request: DeskRequest, run: Run, username: str) -> HttpResponse:
     """Say what a bar does; then bar."""
-    if not run_is_organised_by(request.user, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run may bar people from it.")
     person = person_get(username)
     form = BarForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        run_bar_add(request.user, run, person, form.cleaned_data["reason"])
+        run_bar_add(
+            request.user, run, person, form.cleaned_data["reason"], expires_at=form.expires_at()
+        )
         messages.success(request, f"{person.username} is barred from {run.title}.")
         return redirect(f"{_desk(run)}#revocations")
     context = {"run": run, "person": person, "form": form, "num_devices": _devices(run, person)}
     return render(request, "control/person_bar.html", context)
 
 
-@run_desk
+@run_desk_for(Right.MODERATE)
 @require_POST
 def person_unbar(request: DeskRequest, run: Run, username: str) -> HttpResponse:
     """Let a barred person in again."""

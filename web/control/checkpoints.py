@@ -11,9 +11,10 @@ from django.views.decorators.http import require_POST, require_safe
 
 from training.protocol.errors import ErrorCode
 from training.protocol.names import API_PREFIX
-from web.control.access import DeskRequest, run_desk
+from web.control.access import DeskRequest, run_desk, run_desk_for
 from web.core.errors import AppError
 from web.runs.models import Checkpoint, Run
+from web.runs.roles import Right
 from web.runs.selectors import config_newest, lineage_path, run_is_organised_by
 from web.workers.evaluation_selectors import evaluation_jobs, figures_text, jobs_by_checkpoint
 from web.workers.evaluations import checkpoint_node, evaluation_request
@@ -38,7 +39,7 @@ def checkpoints_fragment(request: DeskRequest, run: Run) -> HttpResponse:
     return render(request, "control/checkpoints_fragment.html", _context(request, run))
 
 
-@run_desk
+@run_desk_for(Right.WORKERS)
 @require_POST
 def checkpoint_evaluate(request: DeskRequest, run: Run, lineage: int, epoch: int) -> HttpResponse:
     """Ask for an evaluation now."""

@@ -10,15 +10,17 @@ from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
+from web.control.access import DeskRequest
+from web.control.audit import audit_rows
 from web.control.moves import Move, moves_of
 from web.control.suspicions import suspicions_open
-from web.core.models import AuditEntry
+from web.core.auditing import AuditQuery, audit_search
 from web.monitoring.models import Peer
 from web.monitoring.selectors import live_state, revocations_spread, summaries_of
 from web.runs.config_diff import config_diff
 from web.runs.lifecycle import OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
-from web.runs.selectors import run_is_organised_by
+from web.runs.roles import Right
 from web.workers.models import ManagedWorker, WorkerNode
 from web.workers.node_selectors import nodes_by_name, unknown_since
 from web.workers.nodes import is_away
@@ -26,6 +28,7 @@ from web.workers.selectors import managed_workers
 
 _SHOWN = 20
 _PEERS = 200
+_NEWEST_PEERS = 12
 _GOING = (WorkerState.STARTING, WorkerState.RUNNING, WorkerState.TRAINING)
 
 
@@ -52,13 +55,13 @@ def _moves_in_list(run: Run) -> list[Move]:
     return [move for move in moves_of(RunState(run.state)) if not move.is_final]
 
 
-def desk_context(user: User, run: Run) -> dict[str, Any]:
+def desk_context(request: DeskRequest, run: Run) -> dict[str, Any]:
     """Return everything about one run that its organiser wants to see."""
-    may_move = run_is_organised_by(user, run)
     nodes, now = nodes_by_name(), timezone.now()
+    may_move = Right.ORGANISE in request.rights
     return {
         "run": run,
-        "live": live_state(run, user),
+        "live": live_state(run, request.user),
         "moves": moves_of(RunState(run.state)) if may_move else [],
         "workers": worker_rows(run, nodes, now),
         "nodes": [node for node in nodes.values() if not is_away(node, now)],
@@ -67,20 +70,23 @@ def desk_context(user: User, run: Run) -> dict[str, Any]:
         "may_draft": may_move and run.state not in OVER,
         "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
         "peers": peer_rows(run),
-        "audit": list(audit_of_run(run)[:_SHOWN]),
+        "num_peers": run.peers.count(),
+        "audit": audit_rows(audit_search(AuditQuery(run=run.slug))[:_SHOWN]),
         "num_suspicions": suspicions_open(run),
-        **revocations_context(user, run),
+        **revocations_context(request, run),
     }
 
 
-def revocations_context(user: User, run: Run) -> dict[str, Any]:
+def revocations_context(request: DeskRequest, run: Run) -> dict[str, Any]:
     """Return the revocation list, who has not seen it yet, and who is barred from the run."""
     bars = list(run.bars.select_related("user", "barred_by")[:_PEERS])
     return {
         "spread": revocations_spread(run),
         "bars": bars,
         "barred_ids": {bar.user_id for bar in bars},
-        "is_organiser": run_is_organised_by(user, run),
+        "device_bars": list(run.device_bars.select_related("device__user", "barred_by")[:_PEERS]),
+        "rights": request.rights,
+        "is_organiser": Right.ORGANISE in request.rights,
     }
 
 
@@ -120,22 +126,7 @@ def config_rows(run: Run) -> list[dict[str, Any]]:
 def peer_rows(run: Run) -> QuerySet[Peer]:
     """Return the devices that joined, those seen last first."""
     peers = Peer.objects.filter(run=run).select_related("device__user")
-    return peers.order_by("-heartbeat_at", "-id")[:_PEERS]
-
-
-def audit_of_run(run: Run) -> QuerySet[AuditEntry]:
-    """Return what was done to a run, its workers and its peers."""
-    return AuditEntry.objects.filter(Q(target=run.slug) | Q(target__startswith=f"{run.slug}/"))
-
-
-def audit_search(text: str) -> QuerySet[AuditEntry]:
-    """Return acts whose code, target or actor has the text in it."""
-    entries = AuditEntry.objects.all()
-    if text:
-        entries = entries.filter(
-            Q(code__icontains=text) | Q(target__icontains=text) | Q(actor_name__icontains=text)
-        )
-    return entries
+    return peers.order_by("-heartbeat_at", "-id")[:_NEWEST_PEERS]
 
 
 def people_search(text: str) -> QuerySet[User]:

@@ -1,12 +1,15 @@
 """Forms of the desk."""
 
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 
+from training.protocol.states import Role
 from web.monitoring.models import HarmUndo
-from web.runs.models import Checkpoint
+from web.runs.models import Checkpoint, RunMember
 
 
 class MoveForm(forms.Form):
@@ -18,7 +21,28 @@ class MoveForm(forms.Form):
     )
 
 
-class BanForm(forms.Form):
+_LENGTHS = (
+    ("", "For good, until somebody undoes it"),
+    ("1", "1 hour"),
+    ("24", "1 day"),
+    ("168", "1 week"),
+    ("720", "30 days"),
+)
+
+
+class ExpiryForm(forms.Form):
+    """For how long."""
+
+    hours = forms.ChoiceField(choices=_LENGTHS, required=False, label="For how long")
+
+    def expires_at(self) -> datetime | None:
+        """Return when it ends by itself; None: never."""
+        hours = self.cleaned_data.get("hours")
+        return timezone.now() + timedelta(hours=int(hours)) if hours else None
+
+
+class BanForm(ExpiryForm):
+    field_order = ("reason", "hours")
     reason = forms.CharField(
         max_length=300,
         label="Reason",
@@ -26,11 +50,73 @@ class BanForm(forms.Form):
     )
 
 
-class BarForm(forms.Form):
+class BarForm(ExpiryForm):
+    field_order = ("reason", "hours")
     reason = forms.CharField(
         max_length=300,
         label="Reason",
         help_text="Shown to the person's trainers, and kept in the audit log.",
+    )
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(max_length=200, label="Reason", help_text="Kept in the audit log.")
+
+
+class PeerReasonForm(forms.Form):
+    reason = forms.CharField(
+        max_length=200, label="Reason", help_text="Kept in the audit log, with your name."
+    )
+
+
+class MessageForm(forms.Form):
+    text = forms.CharField(
+        max_length=500,
+        label="Message",
+        widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="At most 500 characters of plain text; line breaks become blanks.",
+    )
+
+
+class PeersForm(forms.Form):
+    """Which peers to show."""
+
+    q = forms.CharField(
+        max_length=100,
+        required=False,
+        label="Search",
+        widget=forms.TextInput(attrs={"placeholder": "account, device, hardware, peer id"}),
+    )
+    role = forms.ChoiceField(
+        required=False,
+        label="Role",
+        choices=[("", "All"), *((role.value, role.value.capitalize()) for role in Role)],
+    )
+    state = forms.ChoiceField(
+        required=False,
+        label="State",
+        choices=(
+            ("", "All"),
+            ("here", "Heard lately"),
+            ("silent", "Silent"),
+            ("paused", "Paused here"),
+            ("held", "Held back"),
+            ("out", "Shut out"),
+        ),
+    )
+
+
+class RoleForm(forms.Form):
+    """Whom, and what as."""
+
+    username = forms.CharField(max_length=150, label="Username")
+    part = forms.ChoiceField(
+        label="Role",
+        initial=RunMember.Part.MODERATOR,
+        choices=[(part.value, part.value.capitalize()) for part in RunMember.Part],
+    )
+    reason = forms.CharField(
+        max_length=200, required=False, label="Reason", help_text="Kept in the audit log."
     )
 
 
@@ -106,3 +192,24 @@ class ConfirmForm(forms.Form):
         if self.data.get("rewind") and self.data.get("state", "") != self.state:
             self.add_error("rewind", "The nearest saved state has changed: look at it again.")
         return data
+
+
+class AuditForm(forms.Form):
+    """Which acts to show."""
+
+    q = forms.CharField(max_length=100, required=False, label="Anywhere")
+    actor = forms.CharField(max_length=150, required=False, label="Who")
+    code = forms.CharField(max_length=80, required=False, label="Act begins with")
+    target = forms.CharField(max_length=100, required=False, label="Object")
+    run = forms.SlugField(max_length=60, required=False, label="Run")
+    since = forms.DateField(
+        required=False, label="From day (UTC)", widget=forms.DateInput(attrs={"type": "date"})
+    )
+    until = forms.DateField(
+        required=False, label="To day (UTC)", widget=forms.DateInput(attrs={"type": "date"})
+    )
+
+    def __init__(self, *args: Any, has_run: bool, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if not has_run:
+            del self.fields["run"]

@@ -10,7 +10,7 @@ from training.protocol.errors import ErrorCode
 from web.accounts.models import User
 from web.accounts.services import user_ban, user_unban
 from web.control.access import DeskRequest, staff_only
-from web.control.desk import audit_search, people_search
+from web.control.desk import people_search
 from web.control.forms import BanForm
 from web.core.errors import AppError
 
@@ -33,7 +33,7 @@ def person_ban(request: DeskRequest, username: str) -> HttpResponse:
     person = person_get(username)
     form = BanForm(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
-        user_ban(request.user, person, form.cleaned_data["reason"])
+        user_ban(request.user, person, form.cleaned_data["reason"], expires_at=form.expires_at())
         messages.success(request, f"{person.username} is suspended.")
         return redirect("control:people")
     return render(request, "control/person_ban.html", {"person": person, "form": form})
@@ -47,15 +47,6 @@ def person_unban(request: DeskRequest, username: str) -> HttpResponse:
     user_unban(request.user, person)
     messages.success(request, f"{person.username} may log in again.")
     return redirect("control:people")
-
-
-@staff_only
-@require_safe
-def audit_page(request: DeskRequest) -> HttpResponse:
-    """All acts with consequences, the newest first."""
-    text = request.GET.get("q", "").strip()[:100]
-    page = Paginator(audit_search(text), PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "control/audit.html", {"page": page, "text": text})
 
 
 def person_get(username: str) -> User:

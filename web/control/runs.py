@@ -9,7 +9,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 
 from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
-from web.control.access import DeskRequest, desk_runs, run_desk
+from web.control.access import DeskRequest, desk_runs, run_desk, run_desk_for
 from web.control.desk import desk_context, desk_rows, runs_with_parts
 from web.control.forms import MoveForm
 from web.control.launch_forms import LaunchForm
@@ -18,6 +18,7 @@ from web.control.run_forms import MessageForm, PauseForm
 from web.core.errors import AppError
 from web.monitoring.selectors import live_state
 from web.runs.models import Run
+from web.runs.roles import Right
 from web.runs.selectors import config_newest, run_is_organised_by
 from web.runs.services import run_message_send, run_transition
 
@@ -25,10 +26,10 @@ from web.runs.services import run_message_send, run_transition
 @login_required
 @require_safe
 def runs_page(request: DeskRequest) -> HttpResponse:
-    """The runs that the visitor organises; all of them for the staff."""
+    """The runs in which the visitor has a role; all of them for the staff."""
     runs = list(runs_with_parts(desk_runs(request.user), request.user))
     if not runs and not request.user.is_staff:
-        raise AppError(ErrorCode.FORBIDDEN, "You organise no run.")
+        raise AppError(ErrorCode.FORBIDDEN, "You have no role in any run.")
     return render(request, "control/runs.html", {"rows": desk_rows(runs)})
 
 
@@ -36,12 +37,12 @@ def runs_page(request: DeskRequest) -> HttpResponse:
 @require_safe
 def run_page(request: DeskRequest, run: Run) -> HttpResponse:
     """Everything about one run."""
-    context = desk_context(request.user, run)
+    context = desk_context(request, run)
     context["launch"] = LaunchForm(nodes=context["nodes"])
     return render(request, "control/run.html", context)
 
 
-@run_desk
+@run_desk_for(Right.ORGANISE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def run_move(request: DeskRequest, run: Run, event: str) -> HttpResponse:
     """Say what a move will do; then do it."""

@@ -13,11 +13,11 @@ from web.contributions.grounds import SUSPICION_REMEDIES, SUSPICION_TEXTS, Suspi
 from web.contributions.ledger import entries_waiting
 from web.contributions.models import Suspicion
 from web.contributions.suspicions import suspicion_decide
-from web.control.access import DeskRequest, run_desk
+from web.control.access import DeskRequest, run_desk, run_desk_for
 from web.control.forms import SuspicionForm
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.roles import Right
 
 _SHOWN = 200
 
@@ -33,17 +33,15 @@ def suspicions_page(request: DeskRequest, run: Run) -> HttpResponse:
         "open": [_row(row) for row in rows.filter(**is_open)[:_SHOWN]],
         "decided": [_row(row) for row in rows.exclude(**is_open).order_by("-decided_at")[:_SHOWN]],
         "waiting": _waiting(run),
-        "is_organiser": run_is_organised_by(request.user, run),
+        "may_decide": Right.MODERATE in request.rights,
     }
     return render(request, "control/suspicions.html", context)
 
 
-@run_desk
+@run_desk_for(Right.MODERATE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def suspicion_page(request: DeskRequest, run: Run, suspicion_id: int) -> HttpResponse:
     """One of them: what is behind it, what waits; then the decision."""
-    if not run_is_organised_by(request.user, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run may decide.")
     suspicion = _get(run, suspicion_id)
     if suspicion.state != Suspicion.State.OPEN:
         messages.warning(request, "This is decided already.")

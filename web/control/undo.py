@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from training.protocol.errors import ErrorCode
-from web.control.access import DeskRequest, run_desk
+from web.control.access import DeskRequest, run_desk, run_desk_for
 from web.control.forms import ConfirmForm, HarmForm
 from web.control.undo_parts import board_effect, harm_of, progress_of, targets_of
 from web.core.errors import AppError
@@ -21,15 +21,13 @@ from web.monitoring.services.harm import (
     harm_undo,
 )
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.roles import Right
 
 
-@run_desk
+@run_desk_for(Right.ORGANISE)
 @require_http_methods(["GET", "HEAD", "POST"])
 def undo_page(request: DeskRequest, run: Run) -> HttpResponse:
     """Choose whose work and from when; see what would happen; confirm."""
-    if not run_is_organised_by(request.user, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run may undo harm in it.")
     asked = request.POST if request.method == "POST" else request.GET
     form = HarmForm(asked if "target" in asked else None, targets=targets_of(run))
     if not (form.is_bound and form.is_valid()):

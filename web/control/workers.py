@@ -7,11 +7,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from training.protocol.errors import ErrorCode
-from web.control.access import DeskRequest, run_desk
+from web.control.access import DeskRequest, run_desk, run_desk_for
 from web.control.desk import worker_row, worker_rows
 from web.control.launch_forms import LaunchForm
 from web.core.errors import AppError
 from web.runs.models import Run
+from web.runs.roles import Right
 from web.workers.launching import managed_workers_launch
 from web.workers.logs import log_view
 from web.workers.models import ManagedWorker
@@ -32,7 +33,7 @@ def workers_fragment(request: DeskRequest, run: Run) -> HttpResponse:
     return render(request, "control/run_workers_fragment.html", context)
 
 
-@run_desk
+@run_desk_for(Right.WORKERS)
 @require_POST
 def workers_launch(request: DeskRequest, run: Run) -> HttpResponse:
     """Launch trainers, and a coordinator if the run has none."""
@@ -59,7 +60,7 @@ def worker_fragment(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     return render(request, "control/worker_fragment.html", worker_context(run, name))
 
 
-@run_desk
+@run_desk_for(Right.WORKERS)
 @require_POST
 def worker_start(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     """Want it to run."""
@@ -68,7 +69,7 @@ def worker_start(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     return redirect("control:worker", run.slug, name)
 
 
-@run_desk
+@run_desk_for(Right.WORKERS)
 @require_POST
 def worker_restart(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     """Have it leave and start again."""
@@ -77,7 +78,7 @@ def worker_restart(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     return redirect("control:worker", run.slug, name)
 
 
-@run_desk
+@run_desk_for(Right.WORKERS)
 @require_POST
 def worker_stop(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     """Want it to leave."""

@@ -9,10 +9,5 @@ from training.protocol.names import TRAINER_VERSION
 
 
 def site(request: HttpRequest) -> dict[str, Any]:
-    """Return the site's address and version, and whether the visitor may see the control pages."""
-    user = getattr(request, "user", None)
-    return {
-        "public_url": settings.PUBLIC_URL,
-        "site_version": TRAINER_VERSION,
-        "is_organiser": bool(user and user.is_authenticated and user.is_staff),
-    }
+    """Return the site's address and version."""
+    return {"public_url": settings.PUBLIC_URL, "site_version": TRAINER_VERSION}

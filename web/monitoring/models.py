@@ -41,6 +41,9 @@ class Peer(models.Model):
     """When a coordinator last saw it in the swarm."""
     commands = models.JSONField(default=list)
     """Waiting for the next heartbeat."""
+    paused_at = models.DateTimeField(null=True, blank=True)
+    """Since when a moderator lets this peer rest; each heartbeat says so again."""
+    paused_reason = models.CharField(max_length=300, default="", blank=True)
     revocations_seq = models.PositiveBigIntegerField(default=0)
     """Number of the revocation list that it applies, as its signed metrics said last."""
 
@@ -53,6 +56,32 @@ class Peer(models.Model):
 
     def __str__(self) -> str:
         return f"{self.peer_id[-8:]} in {self.run_id}"
+
+
+class PeerMessage(models.Model):
+    """What a moderator wrote to the person behind a peer. Never changed once it was sent."""
+
+    peer = models.ForeignKey(Peer, on_delete=models.CASCADE, related_name="messages")
+    text = models.CharField(max_length=500)
+    sent_by = models.ForeignKey(
+        "accounts.User", on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    sent_at = models.DateTimeField()
+    shown_at = models.DateTimeField(null=True, blank=True)
+    """When the trainer said that it had shown it."""
+
+    class Meta:
+        ordering = ("-id",)
+        indexes = (
+            models.Index(
+                fields=("peer", "id"),
+                name="messages_to_show",
+                condition=models.Q(shown_at__isnull=True),
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"to {self.peer_id}: {self.text[:40]}"
 
 
 class RunSwarm(models.Model):

@@ -16,10 +16,10 @@ from training.protocol.states import PeerState, Reach, Role
 from web.contributions.claims import Member, Statement
 from web.contributions.detectors import Tick
 from web.contributions.selectors import public_name
-from web.contributions.services import barred_reason
+from web.contributions.services import NOBODY, barred_reason
 from web.monitoring.models import Peer
 from web.runs.models import Run
-from web.runs.selectors import barred_user_ids
+from web.runs.selectors import Barred, run_barred
 
 SITE_NAME = "This site"
 """Whose the managed trainers are."""
@@ -44,8 +44,8 @@ class Observed:
     """The same in short, by device."""
     lists: dict[int, int] = field(default_factory=dict)
     """Number of the revocation list that each of those applies."""
-    barred: set[int] = field(default_factory=set)
-    """Accounts that are barred from the run."""
+    barred: Barred = NOBODY
+    """Who is shut out of the run."""
 
     @property
     def members(self) -> dict[str, Member]:
@@ -59,7 +59,7 @@ def peers_observe(run: Run, snapshot: SwarmSnapshot, now: datetime) -> Observed:
     for report in snapshot.finished_epochs:
         thumbprints |= {w.key_thumbprint for w in (*report.work, *report.discarded)}
     rows = Peer.objects.filter(run=run, key_thumbprint__in=thumbprints)
-    observed = Observed(barred=barred_user_ids(run))
+    observed = Observed(barred=run_barred(run))
     observed.claimed = {row.key_thumbprint: row for row in rows.select_related("device__user")}
     for seen in snapshot.peers:
         _observe(observed, run, snapshot, seen, now)

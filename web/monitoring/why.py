@@ -17,7 +17,7 @@ from web.monitoring.versions import is_version_at_least
 from web.monitoring.why_links import HEARTBEAT_FRESH, SEEN_FRESH, Case, Link, ago
 from web.monitoring.why_work import averaged, counted, newest_entry, plausible
 from web.runs.models import Run
-from web.runs.selectors import barred_user_ids, config_newest
+from web.runs.selectors import config_newest, run_barred
 
 
 def why_chain(run: Run, device: Device, *, now: datetime | None = None) -> list[Link]:
@@ -48,7 +48,7 @@ def _links(case: Case) -> Iterator[Link]:
 
 
 def _account(case: Case) -> Link:
-    barred = barred_reason(case.device, barred_user_ids(case.run))
+    barred = barred_reason(case.device, run_barred(case.run))
     if barred:
         remedy = "Write to the organisers, or link the machine anew with `beeyard join`."
         return Link("account", False, f"Nothing is counted: {barred}.", remedy)

@@ -9,14 +9,16 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from web.accounts.selectors import device_visible
 from web.accounts.services import device_key_replace, device_rename, device_revoke
 from web.pages.forms import DeviceNameForm
-from web.pages.mine import device_rows, member_of
+from web.pages.mine import device_rows, member_of, messages_for
 
 
 @login_required
 @require_safe
 def devices_page(request: HttpRequest) -> HttpResponse:
     """The list."""
-    return render(request, "pages/devices.html", {"devices": device_rows(member_of(request))})
+    user = member_of(request)
+    context = {"devices": device_rows(user), "letters": messages_for(user)}
+    return render(request, "pages/devices.html", context)
 
 
 @login_required

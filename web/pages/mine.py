@@ -15,12 +15,13 @@ from web.accounts.models import Device, User
 from web.accounts.selectors import devices_for
 from web.contributions.models import LedgerEntry
 from web.core.errors import AppError
-from web.monitoring.models import Peer
+from web.monitoring.models import Peer, PeerMessage
 from web.runs.models import Run
 
 HEARTBEAT_FRESH = timedelta(seconds=120)
 """Heartbeats come every 30 s by default; three may be lost."""
 SWARM_FRESH = timedelta(seconds=60)
+MESSAGES_SHOWN = timedelta(days=14)
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,14 @@ def device_rows(user: User) -> list[DeviceRow]:
         if device_id in rows:
             rows[device_id].samples = samples
     return list(rows.values())
+
+
+def messages_for(user: User) -> list[PeerMessage]:
+    """Return what moderators lately wrote to the visitor's machines, the newest first."""
+    rows = PeerMessage.objects.filter(peer__device__user=user).select_related(
+        "sent_by", "peer__run", "peer__device"
+    )
+    return list(rows.filter(sent_at__gte=timezone.now() - MESSAGES_SHOWN)[:20])
 
 
 def _samples_by_device(user: User) -> dict[int, int]:

@@ -61,6 +61,20 @@ app.conf.beat_schedule = {
         "schedule": 10.0,
         "options": {"expires": 10},
     },
+    "bans-expire": {
+        "task": "web.accounts.tasks.bans_expire_task",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "bars-expire": {
+        "task": "web.runs.tasks.bars_expire_task",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "audit-check": {
+        "task": "web.core.tasks.audit_check_task",
+        "schedule": crontab(minute="53", hour="3"),
+    },
     "configs-resign": {
         "task": "web.runs.tasks.configs_resign_task",
         "schedule": crontab(minute="31", hour="*/6"),

@@ -99,6 +99,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "web.core.context_processors.site",
+                "web.control.context.desk",
             ],
             "builtins": ["web.core.templatetags.ui"],
         },

@@ -1,11 +1,17 @@
 """Runs, their signed configs, and what belongs to them."""
 
+from datetime import datetime
+
 from django.conf import settings
 from django.db import models
 
 from training.protocol.states import RunState
 
 RUN_STATES = [(state.value, state.value) for state in RunState]
+
+
+def _until(at: datetime | None) -> str:
+    return f" until {at:%Y-%m-%d %H:%M} UTC" if at else ""
 
 
 class Run(models.Model):
@@ -41,10 +47,12 @@ class Run(models.Model):
 
 
 class RunMember(models.Model):
-    """A person with a part in a run: who may see a private one, and who organises."""
+    """A person with a part in a run (:mod:`web.runs.roles`); only these see a private one."""
 
     class Part(models.TextChoices):
         ORGANISER = "organiser"
+        MODERATOR = "moderator"
+        VIEWER = "viewer"
         VOLUNTEER = "volunteer"
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="members")
@@ -75,6 +83,8 @@ class RunBar(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     barred_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True, db_index=True)
+    """When the site lifts it by itself; None: never."""
 
     class Meta:
         ordering = ("-barred_at",)
@@ -88,7 +98,34 @@ class RunBar(models.Model):
     @property
     def text(self) -> str:
         """The bar in words for the person."""
-        return f"You are barred from this run: {self.reason}"
+        return f"You are barred from this run{_until(self.expires_at)}: {self.reason}"
+
+
+class RunDeviceBar(models.Model):
+    """A machine that was shut out of one run. Its account's other machines go on."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="device_bars")
+    device = models.ForeignKey("accounts.Device", on_delete=models.CASCADE, related_name="run_bars")
+    reason = models.CharField(max_length=300)
+    barred_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    barred_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True, db_index=True)
+
+    class Meta:
+        ordering = ("-barred_at",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "device"), name="one_bar_per_run_and_device"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.device_id} shut out of {self.run_id}"
+
+    @property
+    def text(self) -> str:
+        """The bar in words for the machine's owner."""
+        return f"This machine is shut out of the run{_until(self.expires_at)}: {self.reason}"
 
 
 class RunConfigVersion(models.Model):

@@ -1,14 +1,16 @@
 """Reads of runs. Every access to a run goes through :func:`run_get_visible`."""
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.contrib.auth.models import AnonymousUser
-from django.db.models import Q, QuerySet
+from django.db.models import BigIntegerField, Q, QuerySet, Value
+from django.db.models.functions import Cast
 from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
-from web.accounts.models import User
+from web.accounts.models import Device, User
 from web.core.errors import AppError
 from web.runs.models import (
     Artifact,
@@ -17,8 +19,10 @@ from web.runs.models import (
     Run,
     RunBar,
     RunConfigVersion,
+    RunDeviceBar,
     RunMember,
 )
+from web.runs.roles import REFUSALS, Right, RunRole, rights_of
 
 Viewer = User | AnonymousUser | None
 FRESH = timedelta(minutes=2)
@@ -65,20 +69,67 @@ def bar_refuse(run: Run, user: User) -> None:
         raise AppError(ErrorCode.BARRED, bar.text)
 
 
-def barred_user_ids(run: Run) -> set[int]:
-    """Return the accounts that are barred from the run."""
-    return set(RunBar.objects.filter(run=run).values_list("user_id", flat=True))
+def device_bar_refuse(run: Run, device: Device) -> None:
+    """Raise BARRED, with the reason, when the machine is shut out of the run."""
+    bar = RunDeviceBar.objects.filter(run=run, device=device).first()
+    if bar is not None:
+        raise AppError(ErrorCode.BARRED, bar.text)
+
+
+@dataclass(frozen=True)
+class Barred:
+    """Who is shut out of a run, by primary key."""
+
+    users: frozenset[int] = frozenset()
+    devices: frozenset[int] = frozenset()
+
+
+def run_barred(run: Run) -> Barred:
+    """Return the accounts and the machines that are shut out of the run, in one query."""
+    none = Cast(Value(None), BigIntegerField())
+    users = RunBar.objects.filter(run=run).order_by().values_list("user_id", none)
+    devices = RunDeviceBar.objects.filter(run=run).order_by().values_list(none, "device_id")
+    rows = list(users.union(devices, all=True))
+    return Barred(
+        users=frozenset(user for user, _ in rows if user is not None),
+        devices=frozenset(device for _, device in rows if device is not None),
+    )
+
+
+def run_roles_of(viewer: Viewer, run: Run) -> frozenset[RunRole]:
+    """Return what the viewer is to the run; nothing for strangers and suspended accounts."""
+    if not isinstance(viewer, User) or viewer.is_banned or not viewer.is_active:
+        return frozenset()
+    if viewer.is_superuser:
+        return frozenset({RunRole.ADMIN})
+    roles = {RunRole.STAFF} if viewer.is_staff else set()
+    if run.organiser_id == viewer.pk:
+        return frozenset({*roles, RunRole.ORGANISER})
+    part = run.members.filter(user=viewer).values_list("part", flat=True).first()
+    return frozenset({*roles, RunRole(part)} if part else roles)
+
+
+def run_rights(viewer: Viewer, run: Run) -> frozenset[Right]:
+    """Return what the viewer may do with the run."""
+    return rights_of(run_roles_of(viewer, run))
+
+
+def right_require(viewer: Viewer, run: Run, right: Right) -> None:
+    """Raise FORBIDDEN, in words, unless the viewer has the right."""
+    if right not in run_rights(viewer, run):
+        raise AppError(ErrorCode.FORBIDDEN, REFUSALS[right])
 
 
 def run_is_organised_by(viewer: Viewer, run: Run) -> bool:
     """Whether the viewer may change the run."""
-    if not isinstance(viewer, User) or viewer.is_banned:
-        return False
-    return (
-        viewer.is_superuser
-        or run.organiser_id == viewer.pk
-        or run.members.filter(user=viewer, part=RunMember.Part.ORGANISER).exists()
-    )
+    return Right.ORGANISE in run_rights(viewer, run)
+
+
+def run_organisers(run: Run) -> list[User]:
+    """Return everybody who organises the run, the founder first, then by how long they do."""
+    members = run.members.filter(part=RunMember.Part.ORGANISER).exclude(user=run.organiser_id)
+    others = members.select_related("user").order_by("joined_at", "pk")
+    return [run.organiser, *(member.user for member in others)]
 
 
 def draft_of(run: Run) -> ConfigDraft | None:

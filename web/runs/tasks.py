@@ -3,7 +3,7 @@
 from celery import shared_task
 from django.utils import timezone
 
-from web.runs.services import configs_resign, runs_resume_due
+from web.runs.services import configs_resign, run_bars_expire, runs_resume_due
 
 
 @shared_task
@@ -16,3 +16,9 @@ def configs_resign_task() -> None:
 def runs_resume_due_task() -> None:
     """Open runs whose pause has come to its end."""
     runs_resume_due(timezone.now())
+
+
+@shared_task
+def bars_expire_task() -> None:
+    """Let people and machines in again whose bar was for a time."""
+    run_bars_expire(timezone.now())

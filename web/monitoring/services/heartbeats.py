@@ -9,11 +9,10 @@ from training.protocol.errors import ErrorCode
 from training.protocol.states import Command, Role, RunState
 from web.accounts.credentials import Credential
 from web.accounts.devices import device_seen
-from web.accounts.models import User
-from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.monitoring.models import Peer
 from web.monitoring.services.joins import pass_make
+from web.monitoring.services.messages import peer_messages_take
 from web.monitoring.services.revocations import revocations_current, revocations_signed
 from web.monitoring.versions import is_version_at_least
 from web.runs.models import Run, RunConfigVersion
@@ -21,7 +20,7 @@ from web.runs.selectors import (
     bar_refuse,
     bootstrap_addresses,
     config_current,
-    run_is_organised_by,
+    device_bar_refuse,
 )
 
 RESUME_FOR = timedelta(minutes=10)
@@ -40,6 +39,8 @@ def peer_heartbeat(
     if credential.user.is_banned:
         raise AppError(ErrorCode.BANNED, credential.user.ban_text)
     bar_refuse(run, credential.user)
+    if credential.device is not None:
+        device_bar_refuse(run, credential.device)
     if run.state == RunState.ARCHIVED:
         raise AppError(ErrorCode.RUN_OVER)
     config = config_current(run)
@@ -47,6 +48,7 @@ def peer_heartbeat(
     peer = _peer_lock(credential, run)
     peer.heartbeat_at, peer.heartbeat = now, request.model_dump(mode="json")
     peer.trainer_version = request.trainer_version or peer.trainer_version
+    messages = peer_messages_take(peer, request.message_seen, now)
     commands = _commands(run, peer, config, now)
     peer.commands = []
     peer.save(update_fields=("heartbeat_at", "heartbeat", "trainer_version", "commands"))
@@ -54,27 +56,10 @@ def peer_heartbeat(
     return PassResponse(
         peer_pass=pass_make(peer),
         commands=commands,
+        messages=messages,
         config_version=config.version,
         bootstrap_peers=tuple(bootstrap_addresses(run, peer.peer_id, now=now)),
         revocations=revocations,
-    )
-
-
-@transaction.atomic
-def peer_command_add(actor: User, peer: Peer, command: Command) -> None:
-    """Leave a command for the peer's next heartbeat.
-
-    Raises:
-        AppError: FORBIDDEN.
-    """
-    if not run_is_organised_by(actor, peer.run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may do this.")
-    row = Peer.objects.select_for_update().get(pk=peer.pk)
-    row.commands = [*(c for c in row.commands if c != command), str(command)]
-    row.save(update_fields=("commands",))
-    peer.commands = row.commands
-    audit_record(
-        actor, "peer.command.sent", f"{peer.run.slug}/{peer.public_id}", {"command": str(command)}
     )
 
 
@@ -104,6 +89,8 @@ def _commands_of_state(run: Run, peer: Peer, now: datetime) -> list[Command]:
             return [Command.PAUSE]
         case RunState.FINISHING | RunState.FINISHED:
             return [Command.FINISH]
+        case _ if peer.paused_at is not None:
+            return [Command.PAUSE]
         case RunState.OPEN if peer.joined_at < run.state_changed_at >= now - RESUME_FOR:
             return [Command.RESUME]
         case _:

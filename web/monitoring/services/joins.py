@@ -39,6 +39,7 @@ from web.runs.selectors import (
     bootstrap_addresses,
     checkpoint_latest,
     config_current,
+    device_bar_refuse,
     run_is_organised_by,
 )
 from web.runs.signed import signed_open
@@ -79,6 +80,7 @@ def peer_join(
             credential=credential,
             now=now,
         )
+        device_bar_refuse(run, device)
         thumbprint, lineage = proof.key_thumbprint, config.lineage
         peer = _peer_bind(run, device, request, thumbprint, lineage=lineage, now=now)
         if request.role is Role.COORDINATOR:

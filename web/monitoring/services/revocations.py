@@ -19,7 +19,7 @@ from web.core.keys import site_key, site_sign
 from web.monitoring.feed import peer_lines
 from web.monitoring.live import live_stored, live_write, run_lock
 from web.monitoring.models import Peer, RetiredPeer, RevocationList
-from web.runs.models import Run, RunBar
+from web.runs.models import Run, RunBar, RunDeviceBar
 
 logger = logging.getLogger(__name__)
 LIFETIME = timedelta(hours=4)
@@ -138,12 +138,13 @@ def _update_and_announce(run: Run) -> None:
 
 
 def peers_barred(run: Run) -> QuerySet[Peer]:
-    """Return the peers whose account is suspended or barred, or whose device was revoked."""
+    """Return the peers whose account or device is suspended, revoked, or shut out of the run."""
     refused = (
         Q(device__user__banned_at__isnull=False)
         | Q(device__user__is_active=False)
         | Q(device__revoked_at__isnull=False)
         | Q(device__user__in=RunBar.objects.filter(run=run).values("user"))
+        | Q(device__in=RunDeviceBar.objects.filter(run=run).values("device"))
     )
     return Peer.objects.filter(refused, run=run)
 

@@ -1,6 +1,11 @@
 """Writes of runs."""
 
-from web.runs.services.bars import run_bar_add, run_bar_is_allowed, run_bar_lift
+from web.runs.services.bars import (
+    run_bar_add,
+    run_bar_is_allowed,
+    run_bar_lift,
+    run_bars_expire,
+)
 from web.runs.services.configs import (
     config_check,
     configs_resign,
@@ -8,6 +13,7 @@ from web.runs.services.configs import (
     run_config_publish,
     run_rewind,
 )
+from web.runs.services.devicebars import run_device_bar_add, run_device_bar_lift
 from web.runs.services.drafts import (
     DraftConflict,
     draft_discard,
@@ -19,11 +25,11 @@ from web.runs.services.drafts import (
     run_make,
 )
 from web.runs.services.files import artifact_path, artifact_store, checkpoint_register
+from web.runs.services.members import run_member_add, run_member_remove
 from web.runs.services.runs import (
     bootstrap_peers_mark,
     run_complete,
     run_create,
-    run_member_add,
     run_message_send,
     run_transition,
     runs_resume_due,
@@ -47,12 +53,16 @@ __all__ = [
     "run_bar_add",
     "run_bar_is_allowed",
     "run_bar_lift",
+    "run_bars_expire",
     "run_clone",
     "run_complete",
     "run_config_publish",
     "run_create",
+    "run_device_bar_add",
+    "run_device_bar_lift",
     "run_make",
     "run_member_add",
+    "run_member_remove",
     "run_message_send",
     "run_rewind",
     "run_transition",

@@ -13,7 +13,6 @@ from training.protocol.states import RunState
 from web.accounts.models import User
 from web.core.audit import audit_record
 from web.core.errors import AppError
-from web.core.events import access_changed_publish
 from web.runs.lifecycle import (
     OVER,
     IllegalMove,
@@ -24,7 +23,8 @@ from web.runs.lifecycle import (
     until_check,
 )
 from web.runs.models import BootstrapPeer, Run, RunMember
-from web.runs.selectors import bar_refuse, run_is_organised_by
+from web.runs.roles import Right
+from web.runs.selectors import right_require
 from web.runs.signals import run_changed
 
 ADDRESS_KEPT = timedelta(days=7)
@@ -34,8 +34,7 @@ MAX_MESSAGE = 200
 
 def organiser_require(actor: User, run: Run) -> None:
     """Raise FORBIDDEN unless the actor organises the run."""
-    if not run_is_organised_by(actor, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may do this.")
+    right_require(actor, run, Right.ORGANISE)
 
 
 @transaction.atomic
@@ -73,23 +72,6 @@ def run_create(
     RunMember.objects.create(run=run, user=actor, part=RunMember.Part.ORGANISER)
     audit_record(actor, "run.created", slug, {"title": run.title, "is_public": is_public})
     return run
-
-
-@transaction.atomic
-def run_member_add(actor: User, run: Run, user: User, part: str) -> RunMember:
-    """Give an account a part in the run (see a private one, or organise it).
-
-    Raises:
-        AppError: FORBIDDEN, BODY_INVALID, or BARRED (let the person in again first).
-    """
-    organiser_require(actor, run)
-    if part not in RunMember.Part.values:
-        raise AppError(ErrorCode.BODY_INVALID, f"part: one of {', '.join(RunMember.Part.values)}.")
-    bar_refuse(run, user)
-    member, _ = RunMember.objects.update_or_create(run=run, user=user, defaults={"part": part})
-    audit_record(actor, "run.member.added", run.slug, {"user": user.username, "part": part})
-    transaction.on_commit(access_changed_publish)
-    return member
 
 
 def run_transition(

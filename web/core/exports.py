@@ -58,6 +58,8 @@ def csv_text(columns: Sequence[str], rows: Sequence[Row], *, header: bool = True
 def _cell(value: Any) -> Any:
     if isinstance(value, str) and value.startswith(_FORMULA):
         return f"'{value}"
+    if isinstance(value, dict | list):
+        return json.dumps(value, default=str)
     return "" if value is None else value
 
 

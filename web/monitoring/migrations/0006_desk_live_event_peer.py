@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('monitoring', '0004_trails'),
+        ('monitoring', '0005_desk_charts'),
         ('runs', '0002_run_bars'),
     ]
 

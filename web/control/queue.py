@@ -1,0 +1,193 @@
+"""What waits for somebody at the desk: one list, from several providers.
+
+A provider is a function of the runs that the visitor sees and the time; add one to PROVIDERS and
+its items appear in the list, in the count beside the link, and behind the filter of their kind.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from django.urls import reverse
+from django.utils import timezone
+
+from training.protocol.states import RunState, WorkerState
+from web.accounts.models import User
+from web.contributions.grounds import SUSPICION_TEXTS, SuspicionKind
+from web.contributions.models import Suspicion
+from web.core.auditing import audit_check_newest
+from web.monitoring.evidence import COORDINATOR_SILENT_SECONDS
+from web.monitoring.models import RunSwarm
+from web.runs.models import Checkpoint, Run, RunConfigVersion
+from web.workers.models import ManagedWorker
+
+MAX_ITEMS = 200
+"""Of one provider: whoever has more to do begins with the newest."""
+LATE_AFTER = 2.0
+"""A checkpoint is missing when so many intervals passed without one."""
+
+
+class Kind(StrEnum):
+    APPROVAL = "approval"
+    SUSPICION = "suspicion"
+    FAILURE = "failure"
+
+
+KINDS: Final[Mapping[Kind, str]] = {
+    Kind.APPROVAL: "Approvals",
+    Kind.SUSPICION: "Suspicions",
+    Kind.FAILURE: "Failures",
+}
+
+
+@dataclass(frozen=True)
+class QueueItem:
+    """One thing to decide or to mend."""
+
+    kind: Kind
+    is_urgent: bool
+    """The run stands still or loses work meanwhile."""
+    at: datetime
+    title: str
+    text: str
+    url: str
+    action: str
+    """What the link says."""
+    run: Run | None = None
+
+
+Provider = Callable[[Sequence[Run], datetime], list[QueueItem]]
+
+
+def suspicion_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
+    """Return machines whose work waits for a decision."""
+    rows = Suspicion.objects.filter(run__in=runs, state=Suspicion.State.OPEN)
+    return [
+        QueueItem(
+            kind=Kind.SUSPICION,
+            is_urgent=False,
+            at=row.at,
+            title=f"{row.device.name} of {row.device.user.username}",
+            text=f"{SUSPICION_TEXTS[SuspicionKind(row.kind)].capitalize()}. Its new work waits.",
+            url=f"{reverse('control:suspicions', args=[row.run.slug])}#suspicion-{row.pk}",
+            action="Decide",
+            run=row.run,
+        )
+        for row in rows.select_related("run", "device__user").order_by("-at")[:MAX_ITEMS]
+    ]
+
+
+def worker_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
+    """Return managed workers that gave up although they are wanted."""
+    rows = ManagedWorker.objects.filter(
+        run__in=runs, state=WorkerState.FAILED, desired=ManagedWorker.Desired.RUNNING
+    )
+    return [
+        QueueItem(
+            kind=Kind.FAILURE,
+            is_urgent=row.kind == ManagedWorker.Kind.COORDINATOR,
+            at=row.state_changed_at,
+            title=f"{row.name} gave up",
+            text=(row.last_error.strip().splitlines() or ["It wrote no error."])[-1][:200],
+            url=reverse("control:worker", args=[row.run.slug, row.name]),
+            action="Look into it",
+            run=row.run,
+        )
+        for row in rows.select_related("run").order_by("-state_changed_at")[:MAX_ITEMS]
+    ]
+
+
+def swarm_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
+    """Return open runs whose coordinator is silent, and those that saved no checkpoint in time."""
+    going = [run for run in runs if run.state == RunState.OPEN]
+    if not going:
+        return []
+    swarms = {swarm.run_id: swarm for swarm in RunSwarm.objects.filter(run__in=going)}
+    newest = RunConfigVersion.objects.filter(run__in=going).order_by("version")
+    configs = {config.run_id: config for config in newest}
+    saved = Checkpoint.objects.filter(run__in=going).order_by("lineage", "epoch")
+    checkpoints = {checkpoint.run_id: checkpoint for checkpoint in saved.defer("manifest")}
+    items = []
+    for run in going:
+        swarm, config = swarms.get(run.pk), configs.get(run.pk)
+        items += _silence(run, swarm, now)
+        if swarm is not None and config is not None:
+            items += _late_checkpoint(run, swarm, config, checkpoints.get(run.pk))
+    return items[:MAX_ITEMS]
+
+
+def audit_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
+    """Return that the audit log was tampered with; for the site's staff."""
+    check = audit_check_newest()
+    if check is None or check.broken_seq is None:
+        return []
+    return [
+        QueueItem(
+            kind=Kind.FAILURE,
+            is_urgent=True,
+            at=check.at,
+            title="The audit log was tampered with",
+            text=f"{check.text.capitalize()}.",
+            url=reverse("control:audit"),
+            action="Look into it",
+        )
+    ]
+
+
+PROVIDERS: Final[tuple[Provider, ...]] = (suspicion_items, worker_items, swarm_items)
+STAFF_PROVIDERS: Final[tuple[Provider, ...]] = (audit_items,)
+
+
+def queue_items(user: User, runs: Sequence[Run], now: datetime | None = None) -> list[QueueItem]:
+    """Return everything that waits in these runs, urgent things first, then the newest."""
+    at = now or timezone.now()
+    providers = (*PROVIDERS, *(STAFF_PROVIDERS if user.is_staff else ()))
+    items = [item for provider in providers for item in provider(runs, at)]
+    return sorted(items, key=lambda item: (not item.is_urgent, -item.at.timestamp()))
+
+
+def _silence(run: Run, swarm: RunSwarm | None, now: datetime) -> list[QueueItem]:
+    heard = max(filter(None, (swarm.received_at if swarm else None, run.state_changed_at)))
+    if now - heard <= timedelta(seconds=COORDINATOR_SILENT_SECONDS):
+        return []
+    never = swarm is None or swarm.received_at is None
+    return [
+        QueueItem(
+            kind=Kind.FAILURE,
+            is_urgent=True,
+            at=heard,
+            title="The coordinator never reported" if never else "The coordinator is silent",
+            text="Nobody can enter the swarm, and nothing is counted until it is back.",
+            url=f"{reverse('control:run', args=[run.slug])}#workers",
+            action="See its workers",
+            run=run,
+        )
+    ]
+
+
+def _late_checkpoint(
+    run: Run, swarm: RunSwarm, config: RunConfigVersion, newest: Checkpoint | None
+) -> list[QueueItem]:
+    every = int(config.body.get("checkpoint", {}).get("every_epochs", 0))
+    epoch = int((swarm.live or {}).get("epoch", 0))
+    start = int((config.body.get("start") or {}).get("epoch", 0))
+    is_current = newest is not None and newest.lineage == config.lineage
+    last = newest.epoch if newest is not None and is_current else start
+    if every <= 0 or epoch - last <= every * LATE_AFTER:
+        return []
+    at = newest.saved_at if newest is not None and is_current else run.state_changed_at
+    return [
+        QueueItem(
+            kind=Kind.FAILURE,
+            is_urgent=True,
+            at=at,
+            title="No checkpoint for long",
+            text=f"The run is at epoch {epoch}; the last saved one is {last}, every {every} "
+            "should be.",
+            url=f"{reverse('control:run', args=[run.slug])}#checkpoints",
+            action="See checkpoints",
+            run=run,
+        )
+    ]
