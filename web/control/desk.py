@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
+from web.alerts.selectors import alerts_open
 from web.control.moves import moves_of
 from web.control.suspicions import suspicions_open
 from web.core.models import AuditEntry
@@ -44,6 +45,7 @@ def desk_context(user: User, run: Run) -> dict[str, Any]:
         "peers": peer_rows(run),
         "audit": list(audit_of_run(run)[:_SHOWN]),
         "num_suspicions": suspicions_open(run),
+        "alerts": list(alerts_open([run], with_site=False)[:_SHOWN]),
         **revocations_context(user, run),
     }
 

@@ -2,7 +2,17 @@
 
 from django.urls import path
 
-from web.control import bars, people, runs, suspicions, undo, workers
+from web.control import (
+    alert_settings,
+    alerts,
+    bars,
+    health,
+    people,
+    runs,
+    suspicions,
+    undo,
+    workers,
+)
 
 app_name = "control"
 urlpatterns = [
@@ -27,6 +37,35 @@ urlpatterns = [
     path("runs/<slug:slug>/revocations/", bars.revocations_fragment, name="revocations"),
     path("runs/<slug:slug>/people/<str:username>/bar/", bars.person_bar, name="person_bar"),
     path("runs/<slug:slug>/people/<str:username>/unbar/", bars.person_unbar, name="person_unbar"),
+    path("runs/<slug:slug>/alerts/", alerts.run_alerts_page, name="run_alerts"),
+    path("runs/<slug:slug>/alerts/settings/", alert_settings.settings_page, name="alert_settings"),
+    path("runs/<slug:slug>/alerts/mail/", alert_settings.mail_post, name="alert_mail"),
+    path("runs/<slug:slug>/webhooks/", alert_settings.webhook_add_post, name="webhook_add"),
+    path(
+        "runs/<slug:slug>/webhooks/<slug:public_id>/test/",
+        alert_settings.webhook_test_post,
+        name="webhook_test",
+    ),
+    path(
+        "runs/<slug:slug>/webhooks/<slug:public_id>/enable/",
+        alert_settings.webhook_enable_post,
+        name="webhook_enable",
+    ),
+    path(
+        "runs/<slug:slug>/webhooks/<slug:public_id>/delete/",
+        alert_settings.webhook_delete_post,
+        name="webhook_delete",
+    ),
+    path("alerts/", alerts.alerts_page, name="alerts"),
+    path("alerts/mail/", alerts.site_mail_post, name="site_alert_mail"),
+    path("alerts/<slug:public_id>/", alerts.alert_page, name="alert"),
+    path(
+        "alerts/<slug:public_id>/acknowledge/",
+        alerts.alert_acknowledge_post,
+        name="alert_acknowledge",
+    ),
+    path("alerts/<slug:public_id>/mute/", alerts.alert_mute_post, name="alert_mute"),
+    path("health/", health.health_page, name="health"),
     path("people/", people.people_page, name="people"),
     path("people/<str:username>/ban/", people.person_ban, name="person_ban"),
     path("people/<str:username>/unban/", people.person_unban, name="person_unban"),
