@@ -10,6 +10,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
+from kombu.exceptions import OperationalError
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
@@ -167,7 +168,7 @@ def _queue(webhook: Webhook, event: str, body: dict[str, Any], now: datetime) ->
 def _send_soon(task: Any, delivery_id: int) -> None:
     try:
         task.delay(delivery_id)
-    except OSError as error:  # beat finds it a little later
+    except OperationalError as error:  # beat finds it a little later
         logger.warning("webhook delivery %s waits: %s", delivery_id, error)
 
 

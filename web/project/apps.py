@@ -8,4 +8,8 @@ class ProjectConfig(AppConfig):
     label = "project"
 
     def ready(self) -> None:
-        from web.project import checks  # noqa: F401 registers them
+        # Every process has to know the app, or its jobs go to celery's default broker.
+        from web.project import (
+            celery,  # noqa: F401
+            checks,  # noqa: F401 registers them
+        )
