@@ -3,7 +3,15 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
-from web.runs.models import Checkpoint, Run, RunBar, RunConfigVersion, RunMember
+from web.runs.models import (
+    Artifact,
+    BootstrapPeer,
+    Checkpoint,
+    Run,
+    RunBar,
+    RunConfigVersion,
+    RunMember,
+)
 
 
 @admin.register(Run)
@@ -29,3 +37,14 @@ class RunMemberAdmin(ReadOnlyAdmin):
 @admin.register(RunBar)
 class RunBarAdmin(ReadOnlyAdmin):
     list_display = ("run", "user", "reason", "barred_by", "barred_at")
+
+
+@admin.register(Artifact)
+class ArtifactAdmin(ReadOnlyAdmin):
+    list_display = ("name", "sha256", "size", "created_at")
+
+
+@admin.register(BootstrapPeer)
+class BootstrapPeerAdmin(ReadOnlyAdmin):
+    list_display = ("run", "lineage", "address", "seen_at")
+    list_select_related = ("run",)
