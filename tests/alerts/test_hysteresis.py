@@ -17,7 +17,8 @@ waits = st.integers(0, 300)
 
 
 def moves(rows: Checks, opens: int, closes: int) -> list[tuple[datetime, Move]]:
-    track, now, found = Track(), BEGIN, []
+    track, now = Track(), BEGIN
+    found: list[tuple[datetime, Move]] = []
     for step, is_bad in rows:
         now += timedelta(seconds=step)
         track, move = track_step(track, is_bad, now, opens_seconds=opens, closes_seconds=closes)
@@ -49,7 +50,7 @@ def test_whatever_moved_was_seen_the_whole_wait_without_a_gap(
     for now, move in moves(rows, opens, closes):
         wait = timedelta(seconds=opens if move is Move.OPEN else closes)
         until = [row for row in seen if row[0] <= now]
-        run = []
+        run: list[datetime] = []
         for when, is_bad in reversed(until):
             if is_bad is not (move is Move.OPEN) or (run and run[-1] - when > GAP):
                 break

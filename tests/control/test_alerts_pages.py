@@ -135,7 +135,7 @@ def test_the_health_page_shows_everything_with_its_age(desk: Client, run: Run) -
 def test_slow_statements_are_counted_by_shape_and_bounded() -> None:
     log = SlowLog()
     for number in range(MAX_SHAPES * 3):
-        log.note(f"SELECT c{'x' * number} FROM t", 1.0 + number)
+        log.note(f"DROP c{'x' * number}", 1.0 + number)
         log.note("SELECT 1 WHERE a = 'it''s' AND b = 42", 9000.0)
     assert len(log.worst(1000)) == MAX_SHAPES
     assert (log.worst(1)[0].count, log.worst(1)[0].worst_seconds) == (MAX_SHAPES * 3, 9000.0)

@@ -38,9 +38,9 @@ def alerts_count(runs: "Iterable[Run] | QuerySet[Run]", *, with_site: bool) -> i
 
 def alerts_by_kind(*, is_public: bool) -> list[tuple[str, str, str, int]]:
     """Return (run, kind, severity, number) of alerts that are not closed."""
-    rows = Alert.objects.exclude(state=Alert.State.CLOSED).filter(run__is_public=is_public)
-    rows = rows.order_by().values_list("run__slug", "kind", "severity")
-    return list(rows.annotate(num=Count("pk")))
+    alerts = Alert.objects.exclude(state=Alert.State.CLOSED).filter(run__is_public=is_public)
+    rows = alerts.order_by().values_list("run__slug", "kind", "severity").annotate(num=Count("pk"))
+    return [(str(run), kind, severity, num) for run, kind, severity, num in rows]
 
 
 def muted_until(alerts: Iterable[Alert], now: datetime) -> dict[tuple[int | None, str], datetime]:
