@@ -15,6 +15,9 @@ class AlertSettings(models.Model):
     run = models.OneToOneField("runs.Run", on_delete=models.CASCADE, related_name="alert_settings")
     changed = models.JSONField(default=dict, blank=True)
 
+    class Meta:
+        verbose_name_plural = "alert settings"
+
     def __str__(self) -> str:
         return f"alert settings of {self.run_id}"
 
@@ -197,6 +200,7 @@ class WebhookDelivery(models.Model):
     seconds = models.FloatField(null=True, blank=True)
 
     class Meta:
+        verbose_name_plural = "webhook deliveries"
         ordering = ("-id",)
         indexes = (models.Index(fields=("state", "next_at"), name="deliveries_due"),)
 
