@@ -101,6 +101,12 @@ def test_a_receiver_that_misbehaves_is_a_failed_delivery(
     assert len(receiver.received) == 1, "one request, no redirect followed"
 
 
+def test_the_log_does_not_hold_the_path_of_a_webhook(receiver: Receiver, caplog: Any) -> None:
+    caplog.set_level("INFO")
+    assert letter_post(letter(receiver.url), is_private_allowed=True).is_delivered
+    assert "/hook" not in caplog.text
+
+
 def test_an_answer_without_end_is_not_read(receiver: Receiver) -> None:
     receiver.mode = "endless"
     outcome = letter_post(letter(receiver.url), is_private_allowed=True)

@@ -236,3 +236,25 @@ def test_no_secret_is_shown_in_the_admin(
     page = client.get(f"/admin/alerts/webhook/{webhook.pk}/change/")
     assert page.status_code == 200
     assert webhook.secret not in page.text
+
+
+@pytest.mark.redis
+def test_jobs_that_wait_are_counted_in_a_real_redis(
+    client: Client, settings: Any, redis_server: str
+) -> None:
+    from web.core.redis import redis_client
+    from web.core.services_health import redis_look
+
+    settings.LIVE_BACKEND, settings.REDIS_URL = "redis", redis_server
+    redis_client().rpush("mail", "a", "b")
+    try:
+        assert 'beeyard_queue_length{queue="mail"} 2.0' in client.get("/metrics").text
+    finally:
+        redis_client().delete("mail")
+    look = redis_look()
+    assert look.version
+    assert look.size_bytes
+    assert look.milliseconds is not None
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert "beeyard_queue_length{" not in client.get("/metrics").text
+    assert redis_look().milliseconds is None

@@ -235,5 +235,7 @@ LOGGING = {
             "filters": ["request", "refusal"],
         }
     },
+    # It would write down each address that is called; those of webhooks may hold secrets.
+    "loggers": {"httpx": {"level": "WARNING"}},
     "root": {"handlers": ["stderr"], "level": env_text("BEEYARD_LOG_LEVEL", "INFO")},
 }
