@@ -7,7 +7,7 @@ from django.core.management import call_command
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
 
-OURS = ("accounts", "contributions", "core", "monitoring", "runs", "workers")
+OURS = ("accounts", "alerts", "contributions", "core", "monitoring", "runs", "workers")
 
 
 @pytest.mark.django_db

@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 
-from web.accounts.models import ApiToken, Device, User
+from web.accounts.models import ApiToken, Device, RetiredDeviceKey, User
 from web.core.admin import ReadOnlyAdmin
 
 
@@ -25,3 +25,9 @@ class ApiTokenAdmin(ReadOnlyAdmin):
     list_display = ("prefix", "user", "scope", "run_slug", "last_used_at", "revoked_at")
     search_fields = ("prefix", "user__username", "run_slug")
     exclude = ("hash",)
+
+
+@admin.register(RetiredDeviceKey)
+class RetiredDeviceKeyAdmin(ReadOnlyAdmin):
+    list_display = ("device", "kid", "retired_at")
+    list_select_related = ("device",)

@@ -1,4 +1,4 @@
-"""Whether the site and what it leans on are alive, and a few figures for Prometheus."""
+"""Whether the site and what it leans on are alive."""
 
 import logging
 from collections.abc import Callable
@@ -10,9 +10,6 @@ from django.db import DatabaseError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
 from redis.exceptions import RedisError
 
 from training.protocol.names import TRAINER_VERSION
@@ -20,20 +17,12 @@ from training.protocol.states import RunState
 from web.contributions.models import LedgerCheck
 from web.core.pulse import PULSE_CELERY, pulse_age
 from web.core.redis import redis_client
-from web.monitoring.models import RunSwarm
 from web.runs.models import Run
 
 logger = logging.getLogger(__name__)
 CELERY_LIMIT_SECONDS = 60.0
 COORDINATOR_LIMIT_SECONDS = 60.0
 _SEEN_STATES = (RunState.OPEN, RunState.FINISHING)
-_FIGURES = {
-    "epoch": "Current epoch",
-    "num_peers": "Trainers seen lately",
-    "samples_per_second": "Samples per second of the whole swarm",
-    "samples_total": "Samples of all finished epochs",
-    "loss": "Training loss of the last finished epoch",
-}
 
 
 @require_safe
@@ -59,34 +48,6 @@ def readyz(request: HttpRequest) -> HttpResponse:
     response = JsonResponse(body, status=200 if good else 503)
     response["Cache-Control"] = "no-store"
     return response
-
-
-@require_safe
-def metrics(request: HttpRequest) -> HttpResponse:
-    """Return figures of the public runs and of this process; nothing about people."""
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    PlatformCollector(registry=registry)
-    gauges = {
-        name: Gauge(f"beeyard_run_{name}", text, ["run"], registry=registry)
-        for name, text in _FIGURES.items()
-    }
-    age = Gauge(
-        "beeyard_run_snapshot_age_seconds", "Age of the snapshot", ["run"], registry=registry
-    )
-    check = LedgerCheck.objects.first()
-    if check is not None:
-        text = "Totals that differ from the ledger, by the newest nightly check"
-        Gauge("beeyard_ledger_differences", text, registry=registry).set(check.num_differences)
-    for swarm in RunSwarm.objects.select_related("run").filter(run__is_public=True):
-        for name, gauge in gauges.items():
-            value = swarm.live.get(name)
-            if isinstance(value, int | float):
-                gauge.labels(run=swarm.run.slug).set(value)
-        if swarm.received_at:
-            seconds = (timezone.now() - swarm.received_at).total_seconds()
-            age.labels(run=swarm.run.slug).set(seconds)
-    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
 def _ledger() -> dict[str, Any] | None:

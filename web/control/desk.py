@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
+from web.alerts.selectors import alerts_open
 from web.control.access import DeskRequest
 from web.control.audit import audit_rows
 from web.control.moves import Move, moves_of
@@ -73,6 +74,7 @@ def desk_context(request: DeskRequest, run: Run) -> dict[str, Any]:
         "num_peers": run.peers.count(),
         "audit": audit_rows(audit_search(AuditQuery(run=run.slug))[:_SHOWN]),
         "num_suspicions": suspicions_open(run),
+        "alerts": list(alerts_open([run], with_site=False)[:_SHOWN]),
         **revocations_context(request, run),
     }
 

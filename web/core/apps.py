@@ -11,3 +11,6 @@ class CoreConfig(AppConfig):
         from web.core.append_only import triggers_install_again
 
         post_migrate.connect(triggers_install_again, sender=self)
+        from web.core.slowqueries import slow_queries_watch
+
+        slow_queries_watch()

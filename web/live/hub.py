@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from django.db import DatabaseError
 
 from web.core.events import live_ring
+from web.core.figures import VIEWERS
 from web.live.access import state_read, watchers_allowed
 from web.live.frames import message_parse
 from web.live.limits import SocketCounts
@@ -58,6 +59,7 @@ class Hub:
         if room is None:
             room = self._rooms[slug] = Room(slug, self._read_state)
         viewer = Viewer(room, user_id, send)
+        VIEWERS.inc()
         self._viewers.setdefault(slug, set()).add(viewer)
         self._empty.clear()
         try:
@@ -119,6 +121,7 @@ class Hub:
         return room.can_replay(since, known)
 
     async def _leave(self, viewer: Viewer) -> None:
+        VIEWERS.dec()
         slug = viewer.room.slug
         viewers = self._viewers[slug]
         viewers.discard(viewer)

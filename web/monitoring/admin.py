@@ -3,7 +3,16 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
-from web.monitoring.models import EpochRecord, HarmUndo, Peer, RevocationList, RunEvent, RunSwarm
+from web.monitoring.models import (
+    EpochRecord,
+    HarmUndo,
+    MetricPoint,
+    Peer,
+    RetiredPeer,
+    RevocationList,
+    RunEvent,
+    RunSwarm,
+)
 
 
 @admin.register(Peer)
@@ -39,3 +48,16 @@ class RevocationListAdmin(ReadOnlyAdmin):
 @admin.register(HarmUndo)
 class HarmUndoAdmin(ReadOnlyAdmin):
     list_display = ("run", "user", "from_epoch", "samples", "actor", "made_at")
+
+
+@admin.register(MetricPoint)
+class MetricPointAdmin(ReadOnlyAdmin):
+    list_display = ("run", "resolution", "at", "epoch", "loss", "samples_per_second", "num_peers")
+    list_select_related = ("run",)
+    show_full_result_count = False
+
+
+@admin.register(RetiredPeer)
+class RetiredPeerAdmin(ReadOnlyAdmin):
+    list_display = ("run", "device", "peer_id", "retired_at")
+    list_select_related = ("run", "device")

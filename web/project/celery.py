@@ -20,6 +20,8 @@ QUEUES = ("default", "mail", "launch")
 app.conf.task_routes = {
     "web.workers.tasks.*": {"queue": "launch"},
     "web.accounts.tasks.*": {"queue": "mail"},
+    "web.alerts.tasks.alerts_mail_task": {"queue": "mail"},
+    "web.alerts.tasks.webhook_deliver_task": {"queue": "mail"},
 }
 app.conf.broker_transport_options = {
     # An unacknowledged job is delivered again after this: longer than any job may take.
@@ -51,6 +53,30 @@ app.conf.beat_schedule = {
         "task": "web.contributions.tasks.evidence_settle_task",
         "schedule": 30.0,
         "options": {"expires": 30},
+    },
+    "alerts-check": {
+        "task": "web.alerts.tasks.alerts_check_task",
+        "schedule": 15.0,
+        "options": {"expires": 15},
+    },
+    "alerts-dial": {
+        "task": "web.alerts.tasks.bootstraps_dial_task",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "alerts-mail": {
+        "task": "web.alerts.tasks.alerts_mail_task",
+        "schedule": 60.0,
+        "options": {"expires": 60},
+    },
+    "webhooks-deliver": {
+        "task": "web.alerts.tasks.webhooks_deliver_task",
+        "schedule": 10.0,
+        "options": {"expires": 10},
+    },
+    "deliveries-prune": {
+        "task": "web.alerts.tasks.deliveries_prune_task",
+        "schedule": crontab(minute="11", hour="4"),
     },
     "ledger-check": {
         "task": "web.contributions.tasks.ledger_check_task",

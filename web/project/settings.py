@@ -64,6 +64,7 @@ INSTALLED_APPS = [
     "web.contributions",
     "web.monitoring",
     "web.workers",
+    "web.alerts",
     "web.api",
     "web.live",
     "web.pages",
@@ -72,6 +73,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "web.core.middleware.request_id_middleware",
+    "web.core.figures.request_seconds_middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "web.core.middleware.security_headers_middleware",
@@ -100,6 +102,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "web.core.context_processors.site",
                 "web.control.context.desk",
+                "web.control.context_processors.alerts",
             ],
             "builtins": ["web.core.templatetags.ui"],
         },
@@ -122,6 +125,9 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;",
     }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+SLOW_QUERY_MS = env_int("BEEYARD_SLOW_QUERY_MS", 200)
+"""Slower statements are shown on the health page, without their values."""
 
 # --- Redis, Celery, cache ------------------------------------------------------------------
 REDIS_URL = env_text("REDIS_URL", "redis://127.0.0.1:6379/0")
@@ -189,6 +195,10 @@ EMAIL_USE_SSL = _mail.scheme == "smtps"
 EMAIL_USE_TLS = _mail.scheme == "smtp+tls"
 DEFAULT_FROM_EMAIL = env_text("BEEYARD_MAIL_FROM", f"beeyard@{_public.hostname or 'localhost'}")
 
+# --- alerts --------------------------------------------------------------------------------
+WEBHOOK_PRIVATE = env_bool("BEEYARD_WEBHOOK_PRIVATE", default=False)
+"""Whether webhooks may call addresses of private networks and of this machine."""
+
 # --- workers that the platform launches ----------------------------------------------------
 TRAINING_PYTHON = env_text("BEEYARD_TRAINING_PYTHON", "")
 """Interpreter with the [train] extra; empty: the one that runs the site."""
@@ -230,5 +240,7 @@ LOGGING = {
             "filters": ["request", "refusal"],
         }
     },
+    # It would write down each address that is called; those of webhooks may hold secrets.
+    "loggers": {"httpx": {"level": "WARNING"}},
     "root": {"handlers": ["stderr"], "level": env_text("BEEYARD_LOG_LEVEL", "INFO")},
 }

@@ -4,7 +4,8 @@ from django.contrib import admin
 from django.urls import include, path
 
 from web.accounts.views import not_offered, terminal_login_begin, terminal_login_confirm
-from web.api.health import healthz, metrics, readyz
+from web.api.figures import metrics
+from web.api.health import healthz, readyz
 from web.api.urls import api
 
 handler400 = "web.core.failures.bad_request"

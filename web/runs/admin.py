@@ -5,6 +5,8 @@ from django.contrib import admin
 from web.core.admin import ReadOnlyAdmin
 from web.runs.models import (
     AllowedTask,
+    Artifact,
+    BootstrapPeer,
     Checkpoint,
     ConfigDraft,
     Run,
@@ -47,3 +49,14 @@ class ConfigDraftAdmin(ReadOnlyAdmin):
 @admin.register(AllowedTask)
 class AllowedTaskAdmin(ReadOnlyAdmin):
     list_display = ("name", "summary", "allowed_by", "allowed_at")
+
+
+@admin.register(Artifact)
+class ArtifactAdmin(ReadOnlyAdmin):
+    list_display = ("name", "sha256", "size", "created_at")
+
+
+@admin.register(BootstrapPeer)
+class BootstrapPeerAdmin(ReadOnlyAdmin):
+    list_display = ("run", "lineage", "address", "seen_at")
+    list_select_related = ("run",)

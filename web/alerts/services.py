@@ -1,0 +1,239 @@
+"""Writes of alerts: the checks, and what organisers do about what they find."""
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from training.protocol.errors import ErrorCode
+from web.accounts.models import User
+from web.alerts.gather import disk_gather, facts_gather
+from web.alerts.hysteresis import Move, Track, track_step
+from web.alerts.kinds import RULES, AlertKind, RuleValues, rule_values, rule_values_check
+from web.alerts.models import Alert, AlertEvent, AlertMail, AlertSettings, AlertTrack
+from web.alerts.rules import RUN_KINDS, Verdict, disk_judge, run_judge
+from web.alerts.selectors import alert_may_handle, values_of
+from web.alerts.webhooks import webhooks_queue
+from web.core.audit import audit_record
+from web.core.errors import AppError
+from web.runs.models import Run
+from web.runs.selectors import run_is_organised_by
+from web.runs.services.runs import organiser_require
+
+logger = logging.getLogger(__name__)
+MUTE_MAX = timedelta(days=30)
+
+
+def alerts_check(now: datetime) -> int:
+    """Judge every run and the site; return how many alerts opened or closed.
+
+    One run that cannot be judged does not keep the others from being judged.
+    """
+    moved = site_check(now)
+    for run in Run.objects.all():
+        try:
+            moved += run_check(run, now)
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
+            logger.exception("run %s: its alerts could not be judged", run.slug)
+    return moved
+
+
+def run_check(run: Run, now: datetime) -> int:
+    """Judge one run; return how many alerts opened or closed."""
+    facts = facts_gather(run, now)
+    if not facts.is_open and not _has_tracks_open(run):
+        return 0
+    values = values_of(run)
+    verdicts = {kind: run_judge(kind, facts, values[kind], now) for kind in RUN_KINDS}
+    return _tracks_move(run, verdicts, values, now)
+
+
+def site_check(now: datetime) -> int:
+    """Judge the disk of the data folder."""
+    kind = AlertKind.DISK_FILLING
+    values = {kind: rule_values(kind)}
+    return _tracks_move(None, {kind: disk_judge(*disk_gather(), values[kind])}, values, now)
+
+
+def _has_tracks_open(run: Run) -> bool:
+    return AlertTrack.objects.filter(run=run, is_open=True).exists()
+
+
+@transaction.atomic
+def _tracks_move(
+    run: Run | None,
+    verdicts: dict[AlertKind, Verdict],
+    values: dict[AlertKind, RuleValues],
+    now: datetime,
+) -> int:
+    tracks = {row.kind: row for row in AlertTrack.objects.select_for_update().filter(run=run)}
+    alerts = {a.kind: a for a in Alert.objects.filter(run=run).exclude(state=Alert.State.CLOSED)}
+    moved, changed = 0, []
+    for kind, verdict in verdicts.items():
+        row = tracks.get(kind) or AlertTrack(run=run, kind=kind)
+        track, move = track_step(
+            Track(row.is_open, row.changing_since, row.checked_at),
+            verdict.is_bad,
+            now,
+            opens_seconds=values[kind].opens_seconds,
+            closes_seconds=values[kind].closes_seconds,
+        )
+        row.is_open, row.changing_since = track.is_open, track.changing_since
+        row.checked_at = track.checked_at
+        changed.append(row)
+        moved += move is not Move.NONE
+        _alert_move(alerts.get(kind), row, move, verdict, now)
+    AlertTrack.objects.bulk_create([row for row in changed if row.pk is None])
+    fields = ("is_open", "changing_since", "checked_at")
+    AlertTrack.objects.bulk_update([row for row in changed if row.pk], fields)
+    return moved
+
+
+def _alert_move(
+    alert: Alert | None, track: AlertTrack, move: Move, verdict: Verdict, now: datetime
+) -> None:
+    if move is Move.OPEN and alert is None:
+        alert = Alert.objects.create(
+            run=track.run,
+            kind=track.kind,
+            severity=RULES[AlertKind(track.kind)].severity,
+            sentence=verdict.sentence[:300],
+            evidence=verdict.evidence,
+            judged_at=now,
+            opened_at=now,
+        )
+        _event(alert, AlertEvent.Kind.OPENED, now, text=alert.sentence, track=track)
+    elif move is Move.CLOSE and alert is not None:
+        alert.state, alert.closed_at = Alert.State.CLOSED, now
+        alert.save(update_fields=("state", "closed_at"))
+        _event(alert, AlertEvent.Kind.CLOSED, now, text=verdict.sentence, track=track)
+    elif alert is not None and verdict.is_bad:
+        alert.sentence, alert.evidence = verdict.sentence[:300], verdict.evidence
+        alert.judged_at = now
+        alert.save(update_fields=("sentence", "evidence", "judged_at"))
+
+
+def _event(
+    alert: Alert,
+    kind: AlertEvent.Kind,
+    now: datetime,
+    *,
+    text: str,
+    actor: User | None = None,
+    track: AlertTrack | None = None,
+) -> None:
+    """Write a line of history; tell webhooks of it, and leave it to the next mail.
+
+    A muted kind tells nobody; the line is written all the same.
+    """
+    is_muted = track is not None and track.muted_until is not None and track.muted_until > now
+    is_mailed = kind in (AlertEvent.Kind.OPENED, AlertEvent.Kind.CLOSED) and not is_muted
+    event = AlertEvent.objects.create(
+        alert=alert,
+        kind=kind,
+        at=now,
+        actor=actor,
+        text=text[:300],
+        mailed_at=None if is_mailed else now,
+    )
+    where = f"run {alert.run.slug}" if alert.run else "the site"
+    logger.warning("%s: alert %s %s: %s", where, alert.kind, kind, text)
+    if alert.run and not is_muted:
+        webhooks_queue(alert, event, now)
+
+
+@transaction.atomic
+def alert_acknowledge(actor: User, alert: Alert, reason: str) -> None:
+    """Say that somebody looks after an alert. It goes on being judged, and closes by itself.
+
+    Raises:
+        AppError: FORBIDDEN, or BODY_INVALID (no reason, or not open any more).
+    """
+    _handler_require(actor, alert)
+    text = _reason(reason)
+    moved = Alert.objects.filter(pk=alert.pk, state=Alert.State.OPEN).update(
+        state=Alert.State.ACKNOWLEDGED
+    )
+    if not moved:
+        raise AppError(ErrorCode.BODY_INVALID, "This alert is acknowledged or closed already.")
+    alert.state = Alert.State.ACKNOWLEDGED
+    _event(alert, AlertEvent.Kind.ACKNOWLEDGED, timezone.now(), text=text, actor=actor)
+    _audit(actor, "alert.acknowledged", alert, {"reason": text})
+
+
+@transaction.atomic
+def alert_mute(actor: User, alert: Alert, until: datetime, reason: str) -> None:
+    """Tell nobody of this kind of alert in this run until an instant, at most 30 days ahead.
+
+    An instant that is past lifts the mute.
+
+    Raises:
+        AppError: FORBIDDEN, or BODY_INVALID (no reason, too long).
+    """
+    _handler_require(actor, alert)
+    text, now = _reason(reason), timezone.now()
+    if until > now + MUTE_MAX:
+        raise AppError(ErrorCode.BODY_INVALID, f"until: at most {MUTE_MAX.days} days ahead.")
+    track, _ = AlertTrack.objects.get_or_create(run=alert.run, kind=alert.kind)
+    AlertTrack.objects.filter(pk=track.pk).update(muted_until=until if until > now else None)
+    line = f"until {until:%Y-%m-%d %H:%M} UTC: {text}" if until > now else f"no longer: {text}"
+    _event(alert, AlertEvent.Kind.MUTED, now, text=line, actor=actor)
+    _audit(actor, "alert.muted", alert, {"until": until.isoformat(), "reason": text})
+
+
+@transaction.atomic
+def alert_settings_change(
+    actor: User, run: Run, values: dict[AlertKind, RuleValues]
+) -> AlertSettings:
+    """Keep what differs from the defaults.
+
+    Raises:
+        AppError: FORBIDDEN or BODY_INVALID, with the rule that is wrong.
+    """
+    organiser_require(actor, run)
+    for kind, value in values.items():
+        wrong = rule_values_check(kind, value)
+        if wrong:
+            raise AppError(ErrorCode.BODY_INVALID, wrong)
+    changed = {k: v.as_json() for k, v in values.items() if v != rule_values(k)}
+    row, _ = AlertSettings.objects.get_or_create(run=run)
+    if row.changed != changed:
+        data = {"before": row.changed, "after": changed}
+        audit_record(actor, "alert.settings.changed", run.slug, data)
+        row.changed = changed
+        row.save(update_fields=("changed",))
+    return row
+
+
+@transaction.atomic
+def alert_mail_set(actor: User, run: Run | None, *, is_wanted: bool) -> None:
+    """Say whether the actor wants the alerts of a run (None: of the site) by mail.
+
+    Raises:
+        AppError: FORBIDDEN.
+    """
+    allowed = run_is_organised_by(actor, run) if run else actor.is_staff
+    if not allowed:
+        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run get its alerts.")
+    if is_wanted:
+        AlertMail.objects.get_or_create(run=run, user=actor)
+    else:
+        AlertMail.objects.filter(run=run, user=actor).delete()
+
+
+def _handler_require(actor: User, alert: Alert) -> None:
+    if not alert_may_handle(actor, alert.run):
+        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run may do this.")
+
+
+def _reason(reason: str) -> str:
+    if not reason.strip():
+        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    return reason.strip()[:200]
+
+
+def _audit(actor: User, code: str, alert: Alert, data: dict[str, Any]) -> None:
+    target = f"{alert.run.slug}/{alert.public_id}" if alert.run else f"site/{alert.public_id}"
+    audit_record(actor, code, target, {"kind": alert.kind, **data})
