@@ -369,7 +369,7 @@ def test_the_pages_of_a_draft_cost_a_bounded_number_of_queries(
         draft_save(alice, run_make(alice, f"run-{number}"), draft_make(seed=3), revision=0)
         Artifact.objects.create(sha256=f"{number}" * 64, name="x", size=1)
     draft_save(alice, run, draft_make(seed=3), revision=0)
-    for path, number in (("/control/", 12), (DRAFT, 14), (f"{DRAFT}check/", 20),
-                         ("/control/new/", 10)):  # fmt: skip
+    for path, number in (("/control/", 13), (DRAFT, 15), (f"{DRAFT}check/", 21),
+                         ("/control/new/", 11)):  # fmt: skip
         with django_assert_max_num_queries(number):
             assert desk.get(path).status_code == 200, path

@@ -47,7 +47,7 @@ def test_the_list_costs_as_many_queries_for_many_runs_as_for_one(
 ) -> None:
     for number in range(5):
         swarm_make(run_make(alice, f"run-{number}"), 1, users=[bob])
-    with django_assert_max_num_queries(12):
+    with django_assert_max_num_queries(13):
         assert desk.get("/control/").status_code == 200
 
 
@@ -58,7 +58,7 @@ def test_the_page_of_a_run_costs_a_bounded_number_of_queries(
         peer_make(run, bob, f"machine {number}")
         ManagedWorker.objects.create(run=run, kind="trainer", name=f"trainer-{number}")
         config_publish(run, swarm={"target_batch_size": 100 + number, "min_peers": 1})
-    with django_assert_max_num_queries(33):
+    with django_assert_max_num_queries(35):
         assert desk.get("/control/runs/demo/").status_code == 200
 
 

@@ -15,8 +15,8 @@ RUN = "/runs/python-docs/"
 API = "/api/v1/runs/python-docs/"
 PINNED = {
     "/": 3,
-    RUN: 11,
-    f"{RUN}?view=bubbles&peer=bee&sort=name&period=7d": 11,
+    RUN: 10,
+    f"{RUN}?view=bubbles&peer=bee&sort=name&period=7d": 10,
     f"{RUN}peers/PEER/": 9,
     f"{RUN}events/": 2,
     f"{RUN}checkpoints/": 2,
@@ -37,7 +37,7 @@ PINNED = {
     f"{API}checkpoints/": 2,
     "/api/v1/users/bee0/contributions/": 2,
 }
-SIGNED_IN = {RUN: 14, f"{RUN}leaderboard/": 5, "/devices/": 5, "/account/": 3}
+SIGNED_IN = {RUN: 14, f"{RUN}leaderboard/": 6, "/devices/": 7, "/account/": 4}
 
 
 def queries(client: Client, path: str) -> int:

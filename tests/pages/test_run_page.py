@@ -157,4 +157,4 @@ def test_a_run_page_takes_as_many_queries_for_one_peer_as_for_twelve(
         page(client)
 
 
-RUN_PAGE_QUERIES = 11
+RUN_PAGE_QUERIES = 10
