@@ -2,15 +2,13 @@
 
 from collections import deque
 
-from training.protocol.metrics import MAX_ROUNDS, EpochSamples, PeerMetrics, RoundSeen
+from training.protocol.metrics import MAX_RECENT, MAX_ROUNDS, EpochSamples, PeerMetrics, RoundSeen
 from training.protocol.names import TRAINER_VERSION
 from training.protocol.rounds import round_seen, rounds_that_fit
 from training.protocol.states import PeerState, Role
 from training.swarm.clock import swarm_now
 from training.swarm.optimizer import FinishedEpoch, SwarmOptimizer
 from training.trainer.session import TrainerSession, TrainerStats
-
-_RECENT_EPOCHS = 32
 
 
 class LossMeter:
@@ -51,7 +49,7 @@ class Book:
 
     def __init__(self, session: TrainerSession, optimizer: SwarmOptimizer) -> None:
         self._session, self._optimizer = session, optimizer
-        self._recent: deque[EpochSamples] = deque(maxlen=_RECENT_EPOCHS)
+        self._recent: deque[EpochSamples] = deque(maxlen=MAX_RECENT)
         self._rounds: deque[RoundSeen] = deque(maxlen=MAX_ROUNDS)
         self.losses = LossMeter()
         self.state = PeerState.TRAINING

@@ -15,10 +15,10 @@ from web.contributions.grounds import Ground, SuspicionKind, held_text
 from web.contributions.ledger import entries_add, entries_waiting, settlement_of
 from web.contributions.models import EpochEvidence, LedgerEntry, Suspicion
 from web.contributions.noticing import Found
-from web.core.audit import audit_record
+from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.services.runs import organiser_require
 
 TRUSTED_FOR = timedelta(days=7)
 """What an organiser cleared is not raised again for so long."""
@@ -93,14 +93,11 @@ def suspicion_decide(
         AppError: FORBIDDEN, or BODY_INVALID (no reason, or decided already).
     """
     run = Run.objects.select_for_update().get(pk=suspicion.run_id)
-    if not run_is_organised_by(actor, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may decide.")
-    if not reason.strip():
-        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    organiser_require(actor, run)
+    text = reason_require(reason)[:200]
     state = Suspicion.State.CLEARED if is_trusted else Suspicion.State.UPHELD
-    now, text = timezone.now(), reason.strip()[:200]
     decided = Suspicion.objects.filter(pk=suspicion.pk, state=Suspicion.State.OPEN).update(
-        state=state, decided_at=now, decided_by=actor, reason=text
+        state=state, decided_at=timezone.now(), decided_by=actor, reason=text
     )
     if not decided:
         raise AppError(ErrorCode.BODY_INVALID, "This suspicion is decided already.")

@@ -4,7 +4,17 @@ from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser
 
+from training.protocol.errors import ErrorCode
+from web.core.errors import AppError
 from web.core.models import AuditEntry
+
+
+def reason_require(reason: str) -> str:
+    """Return a reason without the space around it; BODY_INVALID when none is given."""
+    text = reason.strip()
+    if not text:
+        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    return text
 
 
 def audit_record(

@@ -17,12 +17,8 @@ from web.monitoring.services.joins import pass_make
 from web.monitoring.services.revocations import revocations_current, revocations_signed
 from web.monitoring.versions import is_version_at_least
 from web.runs.models import Run, RunConfigVersion
-from web.runs.selectors import (
-    bar_refuse,
-    bootstrap_addresses,
-    config_current,
-    run_is_organised_by,
-)
+from web.runs.selectors import bar_refuse, bootstrap_addresses, config_current
+from web.runs.services.runs import organiser_require
 
 RESUME_FOR = timedelta(minutes=10)
 """After a run was opened again, heartbeats say so for this long: an answer may get lost."""
@@ -67,8 +63,7 @@ def peer_command_add(actor: User, peer: Peer, command: Command) -> None:
     Raises:
         AppError: FORBIDDEN.
     """
-    if not run_is_organised_by(actor, peer.run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may do this.")
+    organiser_require(actor, peer.run)
     row = Peer.objects.select_for_update().get(pk=peer.pk)
     row.commands = [*(c for c in row.commands if c != command), str(command)]
     row.save(update_fields=("commands",))

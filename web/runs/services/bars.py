@@ -5,7 +5,7 @@ from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
-from web.core.audit import audit_record
+from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
 from web.runs.models import Run, RunBar, RunMember
@@ -26,12 +26,11 @@ def run_bar_add(actor: User, run: Run, user: User, reason: str) -> RunBar:
     """
     row = Run.objects.select_for_update().get(pk=run.pk)
     _right_require(actor, row, user)
-    if not reason.strip():
-        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    text = reason_require(reason)[:300]
     bar, _ = RunBar.objects.update_or_create(
         run=row,
         user=user,
-        defaults={"reason": reason.strip()[:300], "barred_by": actor, "barred_at": timezone.now()},
+        defaults={"reason": text, "barred_by": actor, "barred_at": timezone.now()},
     )
     audit_record(actor, "run.person.barred", f"{run.slug}/{user.username}", {"reason": bar.reason})
     run_bars_changed.send(Run, run=row)
