@@ -48,6 +48,17 @@ def totals() -> dict[str, tuple[int, float]]:
     return {row.user.username: (row.samples, round(row.seconds, 3)) for row in rows}
 
 
+def credit_late(
+    run: Run, device: Device, state: CreditState = CreditState.CONFIRMED
+) -> LedgerEntry:
+    """Return an entry of one epoch after all others."""
+    (entry,) = epoch_credit(
+        run, lineage=1, epoch=99, finished_at=timezone.now(), seconds=1.0,
+        work=[Work(device, 5)], state=state,
+    )  # fmt: skip
+    return entry
+
+
 def test_everything_from_an_epoch_on_is_taken_back_and_nothing_is_erased(
     run: Run, devices: list[Device], alice: User, bob: User
 ) -> None:
@@ -104,20 +115,14 @@ def test_other_lineages_and_rejected_entries_are_left_alone(
     bob.banned_at = timezone.now()
     bob.save()
     devices[0].user = bob
-    epoch_credit(
-        run, lineage=1, epoch=99, finished_at=timezone.now(), seconds=1.0,
-        work=[Work(devices[0], 5)],
-    )  # fmt: skip
+    credit_late(run, devices[0])
     assert not entries_reversible(run, [1], bob, from_epoch=99).exists()
 
 
 def test_what_still_waits_is_rejected_and_cannot_count_later(
     run: Run, devices: list[Device], alice: User, bob: User
 ) -> None:
-    (waiting,) = epoch_credit(
-        run, lineage=1, epoch=99, finished_at=timezone.now(), seconds=1.0,
-        work=[Work(devices[0], 5)], state=CreditState.PROVISIONAL,
-    )  # fmt: skip
+    waiting = credit_late(run, devices[0], CreditState.PROVISIONAL)
     assert not entries_reversible(run, [1], bob, from_epoch=99).exists()
     found = entries_rejectable(run, [1], bob, from_epoch=6)
     assert list(found) == [waiting]
@@ -133,10 +138,7 @@ def test_what_still_waits_is_rejected_and_cannot_count_later(
 def test_an_entry_that_waited_and_was_confirmed_is_taken_back_once(
     run: Run, devices: list[Device], alice: User, bob: User
 ) -> None:
-    (waiting,) = epoch_credit(
-        run, lineage=1, epoch=99, finished_at=timezone.now(), seconds=1.0,
-        work=[Work(devices[0], 5)], state=CreditState.PROVISIONAL,
-    )  # fmt: skip
+    waiting = credit_late(run, devices[0], CreditState.PROVISIONAL)
     entries_add([settlement_of(waiting, 4, CreditState.CONFIRMED, "")])
     before = totals()["bob"]
     entries_reverse(alice, run, entries_reversible(run, [1], bob, from_epoch=99), "x")

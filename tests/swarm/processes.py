@@ -9,12 +9,39 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from tests.swarm.stand_in_site import StandInSite
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
-from training.protocol.config import RunConfig
+from training.protocol.config import (
+    OptimizerConfig,
+    ReportConfig,
+    RunConfig,
+    SwarmConfig,
+    TaskConfig,
+)
 
 ROOT = Path(__file__).parents[2]
+
+
+def config_make(swarm: dict[str, Any], **parts: Any) -> RunConfig:
+    """Return a config of the tiny task with quick rounds and reports; passes are demanded."""
+    quick: dict[str, Any] = {
+        "matchmaking_seconds": 1.5,
+        "request_timeout_seconds": 1.0,
+        "averaging_timeout_seconds": 15,
+        "compression": "none",
+    }
+    report = ReportConfig(publish_seconds=0.5, snapshot_seconds=0.5)
+    return RunConfig(
+        run="demo",
+        title="Demo",
+        version=1,
+        task=TaskConfig(name="tiny"),
+        optimizer=OptimizerConfig(learning_rate=0.01),
+        swarm=SwarmConfig(**(quick | swarm)),
+        **({"report": report} | parts),
+    )
 
 
 def free_port() -> int:

@@ -9,36 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.swarm.processes import Swarm, port_answers, session_members, wait_until
+from tests.swarm.processes import Swarm, config_make, port_answers, session_members, wait_until
 from training.client.status import status_read
 from training.protocol.config import (
     CheckpointConfig,
-    OptimizerConfig,
-    ReportConfig,
-    RunConfig,
-    SwarmConfig,
-    TaskConfig,
 )
 from training.protocol.envelope import peek_body
 from training.protocol.states import Reach
 
 pytestmark = [pytest.mark.swarm, pytest.mark.timeout(300)]
 
-CONFIG = RunConfig(
-    run="demo",
-    title="Demo",
-    version=1,
-    task=TaskConfig(name="tiny"),
-    optimizer=OptimizerConfig(learning_rate=0.01),
-    swarm=SwarmConfig(
-        target_batch_size=360,
-        matchmaking_seconds=1.5,
-        request_timeout_seconds=1.0,
-        averaging_timeout_seconds=15,
-        compression="none",
-    ),
-    checkpoint=CheckpointConfig(every_epochs=2, keep=2),
-    report=ReportConfig(publish_seconds=0.5, snapshot_seconds=0.5),
+CONFIG = config_make(
+    {"target_batch_size": 360}, checkpoint=CheckpointConfig(every_epochs=2, keep=2)
 )
 
 

@@ -13,16 +13,12 @@ from typing import Any
 import pytest
 
 from tests.swarm.outsider import attack
-from tests.swarm.processes import Swarm, wait_until
+from tests.swarm.processes import Swarm, config_make, wait_until
 from tests.swarm.stand_in_passes import PassOffice
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.admission import AdmissionAnswer, Verdict
 from training.protocol.config import (
-    OptimizerConfig,
     ReportConfig,
-    RunConfig,
-    SwarmConfig,
-    TaskConfig,
 )
 from training.protocol.envelope import peek_body
 from training.swarm.admission import admission_ask
@@ -33,20 +29,8 @@ pytestmark = [pytest.mark.swarm, pytest.mark.quiet, pytest.mark.timeout(240)]
 
 log = logging.getLogger(__name__)
 PASS_SECONDS = 12.0
-CONFIG = RunConfig(
-    run="demo",
-    title="Demo",
-    version=1,
-    task=TaskConfig(name="tiny"),
-    optimizer=OptimizerConfig(learning_rate=0.01),
-    swarm=SwarmConfig(
-        target_batch_size=400,
-        matchmaking_seconds=1.5,
-        request_timeout_seconds=1.0,
-        averaging_timeout_seconds=15,
-        compression="none",
-        pass_grace_seconds=600,
-    ),
+CONFIG = config_make(
+    {"target_batch_size": 400, "pass_grace_seconds": 600},
     report=ReportConfig(publish_seconds=0.5, snapshot_seconds=1.0, heartbeat_seconds=4.0),
 )
 HONEST = ("alice", "bob", "carol")

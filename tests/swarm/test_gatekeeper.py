@@ -21,6 +21,7 @@ from training.client.clock import SiteClock
 from training.client.gate import Gate
 from training.client.swarm_key import SwarmKey, swarm_key_load_or_create
 from training.protocol.admission import AdmissionQuestion, Verdict
+from training.protocol.gate import pass_open
 from training.protocol.names import members_key, revocations_key
 from training.swarm import doorman as doorman_module
 from training.swarm import gatekeeper as gatekeeper_module
@@ -122,6 +123,26 @@ async def test_calls_of_the_dht_are_signed_and_checked(world: World) -> None:
         for name, value in change.items():
             setattr(changed, name, value)
         assert not alice.is_token_valid(changed), change
+
+
+@pytest.mark.parametrize("age", [0, 9000])
+async def test_a_call_costs_one_look_at_its_pass_whether_or_not_it_is_good(
+    world: World, monkeypatch: pytest.MonkeyPatch, age: int
+) -> None:
+    alice = PassAuthorizer(world.keys["alice"], world.gatekeeper)
+    token = await alice.get_token()
+    made: list[str] = []
+
+    def counted(shown: str, keys: Any) -> Any:
+        made.append(shown)
+        return pass_open(shown, keys)
+
+    monkeypatch.setattr(gatekeeper_module, "pass_open", counted)
+    token.signature = world.pass_of("alice", age=age).encode()
+    assert alice.is_token_valid(token) == (age == 0)
+    token.signature = b"nonsense"
+    assert not alice.is_token_valid(token)
+    assert len(made) == 2, "one look at each"
 
 
 async def test_an_own_pass_that_ran_out_breaks_no_call_of_ours(

@@ -13,15 +13,8 @@ from django.utils import timezone
 from tests.factories_runs import Swarm as Site
 from tests.factories_runs import Volunteer, draft_make, peer_make, run_make, swarm_make
 from tests.factories_runs import snapshot_sign as sign
-from tests.swarm.processes import Swarm, wait_until
+from tests.swarm.processes import Swarm, config_make, wait_until
 from training.client.swarm_key import swarm_key_load_or_create
-from training.protocol.config import (
-    OptimizerConfig,
-    ReportConfig,
-    RunConfig,
-    SwarmConfig,
-    TaskConfig,
-)
 from training.protocol.states import CreditState
 from web.accounts.models import User
 from web.contributions.checking import totals_check
@@ -33,21 +26,7 @@ from web.monitoring.models import EpochRecord
 
 pytestmark = [pytest.mark.swarm, pytest.mark.timeout(300), pytest.mark.django_db]
 
-CONFIG = RunConfig(
-    run="demo",
-    title="Demo",
-    version=1,
-    task=TaskConfig(name="tiny"),
-    optimizer=OptimizerConfig(learning_rate=0.01),
-    swarm=SwarmConfig(
-        target_batch_size=400,
-        matchmaking_seconds=1.5,
-        request_timeout_seconds=1.0,
-        averaging_timeout_seconds=10,
-        compression="none",
-    ),
-    report=ReportConfig(publish_seconds=0.5, snapshot_seconds=0.5),
-)
+CONFIG = config_make({"target_batch_size": 400, "averaging_timeout_seconds": 10})
 SPEEDS = {"alice": 50, "bob": 40, "charlie": 30, "dora": 30}
 EPOCHS = 16
 

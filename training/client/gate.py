@@ -37,6 +37,19 @@ class GateRecord:
     """JWS of the list that is applied."""
 
 
+def gate_for(config: RunConfig, gate: "Gate | None") -> "Gate | None":
+    """Return the gate of a run that demands passes; None in one that is open to all.
+
+    Raises:
+        ValueError: the run needs a gate and there is none.
+    """
+    if config.swarm.admission == "open":
+        return None
+    if gate is None:
+        raise ValueError("this run demands passes, and the session has none")
+    return gate
+
+
 def gate_read(path: Path) -> GateRecord:
     """Return what the file says. Its writer has checked all of it, and nobody else can write it.
 

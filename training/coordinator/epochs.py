@@ -22,8 +22,6 @@ from training.swarm.records import ProgressRecord
 
 MAX_PENDING = 1000
 """Reports kept for a site that does not answer; a snapshot carries no more than this."""
-RECENT_LENGTH = 32
-"""Longest ``recent``: a full one says nothing of epochs older than its oldest."""
 FORGET_AFTER = timedelta(minutes=10)
 
 
@@ -228,5 +226,4 @@ class EpochBook:
 def _uncovered(metrics: PeerMetrics, epochs: dict[int, OpenEpoch]) -> list[int]:
     """Return those epochs that the metrics cover but do not name."""
     named = {item.epoch for item in metrics.recent}
-    oldest = min(named) if len(metrics.recent) >= RECENT_LENGTH else 0
-    return [e for e in epochs if oldest <= e < metrics.epoch and e not in named]
+    return [epoch for epoch in epochs if epoch not in named and metrics.covers(epoch)]

@@ -15,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 from training.client.errors import ClientError, ExitCode
+from training.client.gate import gate_for
 from training.client.refusals import refusal_error
 from training.client.status import StatusFile
 from training.coordinator.checkpoints import CheckpointStore
@@ -23,7 +24,7 @@ from training.coordinator.keeper import Keeper
 from training.coordinator.known_peers import KnownPeers
 from training.coordinator.report import Reporter, SnapshotNumber
 from training.coordinator.session import CoordinatorSession
-from training.coordinator.start import dht_join, donor_make, gate_of
+from training.coordinator.start import dht_join, donor_make
 from training.coordinator.watch import Senses, Sight, Watch
 from training.protocol.admission import Verdict
 from training.protocol.states import Role
@@ -82,7 +83,7 @@ def _in_swarm(session: CoordinatorSession, status: StatusFile, stop: "StopSignal
     watch = GateWatch(
         dht,
         key=session.key,
-        gate=gate_of(session),
+        gate=gate_for(session.config, session.gate),
         clock=session.clock,
         spreads_list=True,
         revoked=stop.revoke,

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from training.client.gate import Gate
+from training.client.gate import gate_for
 from training.coordinator.known_peers import addresses_alive
 from training.coordinator.session import CoordinatorSession
 from training.swarm.dht import SwarmError, dht_start
@@ -61,21 +61,8 @@ def _dht_start(
         client_mode=False,
         announce=session.announce,
         recorder=recorder,
-        gate=gate_of(session),
+        gate=gate_for(session.config, session.gate),
     )
-
-
-def gate_of(session: CoordinatorSession) -> Gate | None:
-    """Return the gate of a run that demands passes; None in one that is open to all.
-
-    Raises:
-        ValueError: the session lacks the gate that the run needs.
-    """
-    if session.config.swarm.admission == "open":
-        return None
-    if session.gate is None:
-        raise ValueError("this run demands passes, and the session has none")
-    return session.gate
 
 
 def donor_make(session: CoordinatorSession, dht: Any) -> Donor:

@@ -1,8 +1,9 @@
 """The rule of the gate: who may be in a swarm (pure; values and the time in, a verdict out)."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from joserfc.jwk import OKPKey
 
@@ -57,6 +58,11 @@ class GateView:
     contact_at: datetime | None = None
     """When it last heard of the site, by the site's time."""
 
+    @cached_property
+    def key_ids(self) -> frozenset[str]:
+        """Thumbprints of the keys."""
+        return frozenset(key.thumbprint() for key in self.keys)
+
 
 def pass_open(token: str, keys: Iterable[OKPKey]) -> Signed[PeerPass]:
     """Return a pass whose signature is right, whether or not it has expired.
@@ -87,26 +93,28 @@ def verdict_of(
     view: GateView,
     now: datetime,
     is_known: bool,
+    open_pass: Callable[[str], Signed[PeerPass]],
 ) -> Verdict:
-    """Judge a peer by the pass that it shows; see :func:`verdict_of_pass`.
+    """Judge a peer by the pass that it shows.
 
     Args:
         peer_id: what the connection or a signature proves.
         is_known: this verifier admitted the peer while its pass was valid.
+        open_pass: :func:`pass_open` with the view's keys, or what remembers its answers.
     """
     if peer_id in view.revoked:
         return Verdict.PEER_REVOKED
     if not token:
         return Verdict.PASS_NONE
     try:
-        signed = pass_open(token, view.keys)
+        signed = open_pass(token)
     except EnvelopeError as error:
         is_unknown = error.code == ErrorCode.UNKNOWN_KEY
         return Verdict.PASS_UNKNOWN_KEY if is_unknown else Verdict.PASS_BAD_SIGNATURE
-    return verdict_of_pass(peer_id, signed, rules=rules, view=view, now=now, is_known=is_known)
+    return _verdict_of_pass(peer_id, signed, rules=rules, view=view, now=now, is_known=is_known)
 
 
-def verdict_of_pass(
+def _verdict_of_pass(
     peer_id: str,
     signed: Signed[PeerPass],
     *,

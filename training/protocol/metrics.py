@@ -40,6 +40,8 @@ class EpochSamples(TolerantModel):
     samples: Count
 
 
+MAX_RECENT = 32
+"""Epochs in one report; a full one says nothing of those before its oldest."""
 MAX_ROUNDS = 16
 MAX_ROUND_ROWS = 48
 """Members of all rounds in one report, which keeps it below a third of a record's limit."""
@@ -109,7 +111,7 @@ class PeerMetrics(TolerantModel):
     """Mean training loss per sample over the last finished epoch or, before one, so far."""
     mini_steps: Count = 0
     learning_rate: Rate = 0.0
-    recent: tuple[EpochSamples, ...] = Field(default=(), max_length=32)
+    recent: tuple[EpochSamples, ...] = Field(default=(), max_length=MAX_RECENT)
     """The last finished epochs, so that a coordinator that was away can catch up."""
     rounds: tuple[RoundSeen, ...] = Field(default=(), max_length=MAX_ROUNDS)
     """What the averaging rounds of the last of these epochs showed of other peers."""
@@ -120,6 +122,12 @@ class PeerMetrics(TolerantModel):
     revocations_seq: Total = 0
     """Number of the revocation list that this peer applies."""
     taken_at: Instant
+
+    def covers(self, epoch: int) -> bool:
+        """Whether it would name a finished epoch in which the peer had taken part."""
+        is_full = len(self.recent) >= MAX_RECENT
+        oldest = min(item.epoch for item in self.recent) if is_full else 0
+        return oldest <= epoch < self.epoch
 
 
 class PeerObservation(TolerantModel):

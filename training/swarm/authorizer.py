@@ -38,10 +38,10 @@ class PassAuthorizer(TokenAuthorizerBase):
 
     def is_token_valid(self, access_token: AccessToken) -> bool:
         token = access_token.signature.decode(errors="replace")
-        verdict = self.gatekeeper.judge_key(access_token.public_key, token)
+        if self.gatekeeper.judge_key(access_token.public_key, token) is not Verdict.ADMITTED:
+            return False
         signed = self.gatekeeper.pass_of(token)
-        is_named = signed is not None and signed.body.sub == access_token.username
-        return verdict is Verdict.ADMITTED and is_named
+        return signed is not None and signed.body.sub == access_token.username
 
     def does_token_need_refreshing(self, access_token: AccessToken) -> bool:
         return bool(access_token.signature != self.gatekeeper.view.own_pass.encode())

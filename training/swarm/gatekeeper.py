@@ -15,13 +15,7 @@ from training.client.gate import Gate, gate_read
 from training.protocol.admission import Verdict
 from training.protocol.claims import PeerPass
 from training.protocol.envelope import EnvelopeError, Signed
-from training.protocol.gate import (
-    GateView,
-    pass_open,
-    revocations_open,
-    verdict_of,
-    verdict_of_pass,
-)
+from training.protocol.gate import GateView, pass_open, revocations_open, verdict_of
 from training.protocol.keys import key_thumbprint, peer_id_of
 from training.swarm.clock import swarm_now
 
@@ -74,20 +68,22 @@ class Gatekeeper:
 
     def judge(self, peer_id: str, token: str) -> Verdict:
         """Return the verdict on a peer that shows ``token``; its id must be proven."""
-        view, now = self.view, swarm_now()
-        signed = self.pass_of(token)
-        is_known = self._is_known(peer_id, now)
-        if signed is None:
-            return verdict_of(
-                peer_id, token, rules=self._rules, view=view, now=now, is_known=is_known
-            )
-        verdict = verdict_of_pass(
-            peer_id, signed, rules=self._rules, view=view, now=now, is_known=is_known
+        now = swarm_now()
+        verdict = verdict_of(
+            peer_id,
+            token,
+            rules=self._rules,
+            view=self.view,
+            now=now,
+            is_known=self._is_known(peer_id, now),
+            open_pass=self._pass_open,
         )
-        if verdict is Verdict.ADMITTED and now < signed.expires_at:
-            self._known[peer_id] = signed.expires_at
-            self._known.move_to_end(peer_id)
-            _shorten(self._known)
+        if verdict is Verdict.ADMITTED:
+            expires = self._passes[token].expires_at
+            if now < expires:
+                self._known[peer_id] = expires
+                self._known.move_to_end(peer_id)
+                _shorten(self._known)
         return verdict
 
     def judge_key(self, ssh_public_key: bytes, token: str) -> Verdict:
@@ -96,22 +92,29 @@ class Gatekeeper:
         if der is None:
             return Verdict.PASS_WRONG_PEER
         verdict = self.judge(peer_id_of(der), token)
-        signed = self.pass_of(token)
-        if signed is not None and signed.body.key_thumbprint != key_thumbprint(der):
+        is_admitted = verdict is Verdict.ADMITTED
+        if is_admitted and self._passes[token].body.key_thumbprint != key_thumbprint(der):
             return Verdict.PASS_WRONG_PEER
         return verdict
 
     def pass_of(self, token: str) -> Signed[PeerPass] | None:
-        """Return a pass whose signature is right, None otherwise. Each is checked once."""
-        kept = self._passes.get(token)
-        keys = self.view.keys
-        if kept is not None and any(key.thumbprint() == kept.key_id for key in keys):
-            self._passes.move_to_end(token)
-            return kept
+        """Return a pass whose signature is right, None otherwise."""
         try:
-            signed = pass_open(token, keys)
+            return self._pass_open(token)
         except EnvelopeError:
             return None
+
+    def _pass_open(self, token: str) -> Signed[PeerPass]:
+        """Return a pass whose signature is right; each is checked once.
+
+        Raises:
+            EnvelopeError: as :func:`pass_open`.
+        """
+        kept, view = self._passes.get(token), self.view
+        if kept is not None and kept.key_id in view.key_ids:
+            self._passes.move_to_end(token)
+            return kept
+        signed = pass_open(token, view.keys)
         self._passes[token] = signed
         _shorten(self._passes)
         return signed

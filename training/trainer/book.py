@@ -3,6 +3,7 @@
 from collections import deque
 
 from training.protocol.metrics import (
+    MAX_RECENT,
     MAX_ROUNDS,
     EpochSamples,
     EpochTiming,
@@ -17,7 +18,6 @@ from training.swarm.optimizer import FinishedEpoch, SwarmOptimizer
 from training.trainer.session import TrainerSession, TrainerStats
 from training.trainer.timing import EpochClock
 
-_RECENT_EPOCHS = 32
 _TIMED_EPOCHS = 2
 """Reports go out every few seconds, epochs take longer; what is told of them has to be short."""
 
@@ -60,7 +60,7 @@ class Book:
 
     def __init__(self, session: TrainerSession, optimizer: SwarmOptimizer) -> None:
         self._session, self._optimizer = session, optimizer
-        self._recent: deque[EpochSamples] = deque(maxlen=_RECENT_EPOCHS)
+        self._recent: deque[EpochSamples] = deque(maxlen=MAX_RECENT)
         self._rounds: deque[RoundSeen] = deque(maxlen=MAX_ROUNDS)
         self._timings: deque[EpochTiming] = deque(maxlen=_TIMED_EPOCHS)
         self.clock = EpochClock()

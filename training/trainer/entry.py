@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from training.client.errors import ClientError, ExitCode
-from training.client.gate import Gate
+from training.client.gate import gate_for
 from training.client.refusals import PASSING, refusal_error, refusal_of
 from training.protocol.admission import Verdict
 from training.swarm.admission import admission_ask
@@ -98,7 +98,7 @@ def _enter(
             "the run has begun, but no peer of it is known now",
             "Wait until a peer or the coordinator is back, then join again.",
         )
-    gate = _gate(session)
+    gate = gate_for(session.config, session.gate)
     swarm_clock_set(session.clock.correction)
     dht = dht_start(
         key=session.key,
@@ -144,17 +144,9 @@ def _enter(
     return membership
 
 
-def _gate(session: TrainerSession) -> Gate | None:
-    if session.config.swarm.admission == "open":
-        return None
-    if session.gate is None:
-        raise ValueError("this run demands passes, and the session has none")
-    return session.gate
-
-
 def _refusal(session: TrainerSession, peers: tuple[str, ...]) -> ClientError | None:
     """Ask the peers that did not answer whether they refuse us."""
-    gate = _gate(session)
+    gate = gate_for(session.config, session.gate)
     if gate is None:
         return None
     answer = admission_ask(

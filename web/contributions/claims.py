@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from pydantic import BaseModel, Field
 
@@ -11,8 +12,6 @@ from web.contributions.proofs import Proof
 
 HEARD_WITHIN = timedelta(minutes=3)
 """A heartbeat that is older than this at an epoch's end does not speak for it."""
-RECENT_LENGTH = 32
-"""Longest ``recent``: a full one says nothing of epochs older than its oldest."""
 
 
 class Claim(BaseModel):
@@ -78,12 +77,6 @@ class Statement:
         """Return the samples that it states for an epoch; None when it does not name it."""
         return next((r.samples for r in self.metrics.recent if r.epoch == epoch), None)
 
-    def covers(self, epoch: int) -> bool:
-        """Whether it would name the epoch if the device had taken part."""
-        recent = self.metrics.recent
-        oldest = min(r.epoch for r in recent) if len(recent) >= RECENT_LENGTH else 0
-        return oldest <= epoch < self.metrics.epoch
-
     def round_of(self, epoch: int) -> RoundSeen | None:
         """Return its account of the averaging round that ended an epoch."""
         return next((r for r in self.metrics.rounds if r.epoch == epoch), None)
@@ -91,6 +84,11 @@ class Statement:
 
 Claims = dict[str, Claim]
 """By peer id."""
+
+
+def claims_read(kept: Mapping[str, Any]) -> Claims:
+    """Return claims as they were kept as JSON."""
+    return {peer_id: Claim.model_validate(body) for peer_id, body in kept.items()}
 
 
 def claims_of_report(report: EpochReport, members: Mapping[str, Member]) -> Claims:
@@ -113,7 +111,7 @@ def claims_add(claims: Claims, statement: Statement, epoch: int, finished_at: da
     What a device once signed stands: of two numbers the smaller one, and naming outlives silence
     (a trainer that starts anew knows nothing of before).
     """
-    if not statement.covers(epoch):
+    if not statement.metrics.covers(epoch):
         return False
     member, stated = statement.member, statement.names(epoch)
     is_new = member.peer_id not in claims

@@ -48,18 +48,12 @@ def entries_waiting(run: Run) -> QuerySet[LedgerEntry]:
 
 def settlement_of(entry: LedgerEntry, samples: int, state: CreditState, reason: str) -> LedgerEntry:
     """Return the entry by which an organiser settles a provisional one."""
-    return LedgerEntry(
-        run_id=entry.run_id,
-        lineage=entry.lineage,
-        epoch=entry.epoch,
-        device_id=entry.device_id,
-        user_id=entry.user_id,
+    return entry.follow_up(
         samples=samples,
         seconds=entry.seconds,
         state=state,
         ground=Ground.DECIDED,
         reason=reason.strip()[:200],
-        finished_at=entry.finished_at,
         settles=entry,
     )
 

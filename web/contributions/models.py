@@ -98,6 +98,18 @@ class LedgerEntry(models.Model):
     def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise LedgerIsAppendOnlyError
 
+    def follow_up(self, **values: Any) -> "LedgerEntry":
+        """Return a new entry, not saved, about the same work of the same device."""
+        return LedgerEntry(
+            run_id=self.run_id,
+            lineage=self.lineage,
+            epoch=self.epoch,
+            device_id=self.device_id,
+            user_id=self.user_id,
+            finished_at=self.finished_at,
+            **values,
+        )
+
 
 class ContributionTotal(models.Model):
     """A projection of the ledger; ``rebuild_totals`` makes it anew."""

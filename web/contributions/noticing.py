@@ -7,7 +7,7 @@ from typing import Any
 
 from training.protocol.states import CreditState
 from web.accounts.models import Device
-from web.contributions.claims import Claim, Claims
+from web.contributions.claims import Claims, claims_read
 from web.contributions.detectors import (
     LOSS_EPOCHS,
     losses_are_outlying,
@@ -117,7 +117,7 @@ def _of_losses(run: Run, judged: Sequence[Judged]) -> list[Found]:
         run=run, lineage=newest_row.lineage, epoch__lt=newest_row.epoch
     ).order_by("-epoch")[: LOSS_EPOCHS - 1]
     known = {row.epoch: claims for row, claims, _ in judged}
-    epochs = [_losses(known.get(r.epoch) or _read(r)) for r in reversed(before)]
+    epochs = [_losses(known.get(r.epoch) or claims_read(r.claims)) for r in reversed(before)]
     epochs.append(_losses(newest))
     found = []
     for device_id, loss in epochs[-1].items():
@@ -130,10 +130,6 @@ def _of_losses(run: Run, judged: Sequence[Judged]) -> list[Found]:
             evidence = {"epoch": newest_row.epoch, "loss": round(loss, 4)}
             found.append(Found(device_id, SuspicionKind.LOSS_OUTLIER, evidence))
     return found
-
-
-def _read(row: EpochEvidence) -> Claims:
-    return {peer_id: Claim.model_validate(body) for peer_id, body in row.claims.items()}
 
 
 def _losses(claims: Claims) -> dict[int, float]:

@@ -6,15 +6,13 @@ from django.db import transaction
 from django.db.models import Count, F, Max, Min, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
-from training.protocol.errors import ErrorCode
 from training.protocol.states import CreditState
 from web.accounts.models import Device, User
 from web.contributions.ledger import entries_add, entries_waiting, settlement_of
 from web.contributions.models import LedgerEntry
-from web.core.audit import audit_record
-from web.core.errors import AppError
+from web.core.audit import audit_record, reason_require
 from web.runs.models import Run
-from web.runs.selectors import run_is_organised_by
+from web.runs.services.runs import organiser_require
 
 
 def entries_reversible(
@@ -72,23 +70,15 @@ def entries_reverse(
     Raises:
         AppError: FORBIDDEN, or BODY_INVALID (no reason).
     """
-    if not run_is_organised_by(actor, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may correct it.")
-    if not reason.strip():
-        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    organiser_require(actor, run)
+    text = reason_require(reason)
     Run.objects.select_for_update().get(pk=run.pk)
     corrections = [
-        LedgerEntry(
-            run_id=entry.run_id,
-            lineage=entry.lineage,
-            epoch=entry.epoch,
-            device_id=entry.device_id,
-            user_id=entry.user_id,
+        entry.follow_up(
             samples=-entry.counted,  # type: ignore[attr-defined]
             seconds=-entry.spent,  # type: ignore[attr-defined]
             state=CreditState.CONFIRMED,
-            reason=reason.strip()[:200],
-            finished_at=entry.finished_at,
+            reason=text[:200],
             corrects=entry,
         )
         for entry in entries

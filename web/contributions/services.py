@@ -7,10 +7,11 @@ from training.protocol.states import CreditState
 from web.accounts.models import Device, User
 from web.contributions.accounting import Entry, Total, totals_of
 from web.contributions.models import ContributionTotal, LedgerEntry
-from web.core.audit import audit_record
+from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.selectors import Barred, run_is_organised_by
+from web.runs.selectors import Barred
+from web.runs.services.runs import organiser_require
 
 NOBODY = Barred()
 _CHUNK = 5000
@@ -41,27 +42,17 @@ def entry_compensate(actor: User, entry: LedgerEntry, samples: int, reason: str)
             taken away than was counted).
     """
     run = Run.objects.select_for_update().get(pk=entry.run_id)
-    if not run_is_organised_by(actor, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only an organiser of this run may correct it.")
+    organiser_require(actor, run)
     if entry.corrects_id is not None or entry.state != CreditState.CONFIRMED:
         raise AppError(ErrorCode.BODY_INVALID, "Only a confirmed first entry can be corrected.")
-    if not reason.strip():
-        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    text = reason_require(reason)
     counted = entry.samples + sum(entry.corrections.values_list("samples", flat=True))
     if counted + samples < 0:
         raise AppError(ErrorCode.BODY_INVALID, f"samples: only {counted} are counted.")
-    correction = LedgerEntry.objects.create(
-        run=run,
-        lineage=entry.lineage,
-        epoch=entry.epoch,
-        device_id=entry.device_id,
-        user_id=entry.user_id,
-        samples=samples,
-        state=CreditState.CONFIRMED,
-        reason=reason.strip()[:200],
-        finished_at=entry.finished_at,
-        corrects=entry,
+    correction = entry.follow_up(
+        samples=samples, state=CreditState.CONFIRMED, reason=text[:200], corrects=entry
     )
+    correction.save(force_insert=True)
     totals_grow(totals_of([entry_of(correction)]))
     audit_record(
         actor, "ledger.corrected", f"{run.slug}/{entry.pk}", {"samples": samples, "reason": reason}

@@ -14,12 +14,12 @@ from training.protocol.metrics import EpochReport
 from training.protocol.states import CreditState
 from web.accounts.models import Device
 from web.contributions.claims import (
-    Claim,
     Claims,
     Member,
     Statement,
     claims_add,
     claims_of_report,
+    claims_read,
 )
 from web.contributions.judging import judge
 from web.contributions.ledger import entries_add, ledger_of
@@ -118,11 +118,7 @@ def evidence_prune(now: datetime) -> int:
 
 def _open_read(run: Run) -> list[_Open]:
     rows = EpochEvidence.objects.filter(run=run, settled_at=None).order_by("lineage", "epoch")
-    return [_Open(row, _claims_read(row), is_changed=False) for row in rows[:MAX_OPEN]]
-
-
-def _claims_read(row: EpochEvidence) -> Claims:
-    return {peer_id: Claim.model_validate(body) for peer_id, body in row.claims.items()}
+    return [_Open(row, claims_read(row.claims), is_changed=False) for row in rows[:MAX_OPEN]]
 
 
 def _open_make(

@@ -15,7 +15,7 @@ from web.contributions.grounds import Ground, SuspicionKind, held_text
 from web.contributions.ledger import entries_add, entries_waiting, settlement_of
 from web.contributions.models import EpochEvidence, LedgerEntry, Suspicion
 from web.contributions.noticing import Found
-from web.core.audit import audit_record
+from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.runs.models import Run
 from web.runs.roles import Right
@@ -95,12 +95,10 @@ def suspicion_decide(
     """
     run = Run.objects.select_for_update().get(pk=suspicion.run_id)
     right_require(actor, run, Right.MODERATE)
-    if not reason.strip():
-        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    text = reason_require(reason)[:200]
     state = Suspicion.State.CLEARED if is_trusted else Suspicion.State.UPHELD
-    now, text = timezone.now(), reason.strip()[:200]
     decided = Suspicion.objects.filter(pk=suspicion.pk, state=Suspicion.State.OPEN).update(
-        state=state, decided_at=now, decided_by=actor, reason=text
+        state=state, decided_at=timezone.now(), decided_by=actor, reason=text
     )
     if not decided:
         raise AppError(ErrorCode.BODY_INVALID, "This suspicion is decided already.")

@@ -10,13 +10,23 @@ from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.utils import timezone
 
+from training.protocol.errors import ErrorCode
 from web.core.chain import START, content_of, link_hash, plain
+from web.core.errors import AppError
 from web.core.models import AuditEntry, AuditHead
 
 HEAD = 1
 """Primary key of the only row of AuditHead."""
 _OF_RUNS = ("run.", "peer.", "worker.", "suspicion.", "checkpoint.", "evaluation.", "alert.")
 _OF_A_RUN = frozenset({"ledger.corrected", "ledger.reversed"})
+
+
+def reason_require(reason: str) -> str:
+    """Return a reason without the space around it; BODY_INVALID when none is given."""
+    text = reason.strip()
+    if not text:
+        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    return text
 
 
 @transaction.atomic

@@ -17,7 +17,7 @@ from web.contributions.reversal import (
     entries_reversible,
     reversal_sums,
 )
-from web.core.audit import audit_record
+from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.monitoring.models import HarmUndo
 from web.monitoring.services.revocations import revocations_update, runs_lock_of
@@ -61,12 +61,13 @@ class HarmPreview:
 
 def harm_preview(harm: Harm) -> HarmPreview:
     """Return what undoing the harm would do."""
-    sums = reversal_sums(_entries(harm))
+    counting, waiting = _entries(harm)
+    sums = reversal_sums(counting)
     config = config_newest(harm.run)
     report = config.body.get("report", {}) if config else {}
     return HarmPreview(
         num_entries=sums["num"] or 0,
-        num_waiting=_waiting(harm).count(),
+        num_waiting=waiting.count(),
         samples=sums["total"] or 0,
         first_epoch=sums["first"],
         last_epoch=sums["last"],
@@ -110,15 +111,15 @@ def harm_undo(
     run = Run.objects.get(pk=harm.run.pk)
     if not run_is_organised_by(actor, run) or action not in harm_actions(actor, harm):
         raise AppError(ErrorCode.FORBIDDEN, "You may not do this to this account.")
-    if not reason.strip():
-        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
+    text = reason_require(reason)[:300]
     if checkpoint is not None and checkpoint != harm_checkpoint(harm):
         raise AppError(
             ErrorCode.BODY_INVALID, "The state to go back to is not kept any more; look again."
         )
-    _shut_out(actor, harm, action, reason)
+    _shut_out(actor, harm, action, text)
     num_peers = len(trainers_present(run))
-    reversed_entries = entries_reverse(actor, run, _entries(harm), reason, waiting=_waiting(harm))
+    counting, waiting = _entries(harm)
+    reversed_entries = entries_reverse(actor, run, counting, text, waiting=waiting)
     config = run_rewind(actor, run, checkpoint) if checkpoint else None
     now = timezone.now()
     undo = HarmUndo.objects.create(
@@ -128,7 +129,7 @@ def harm_undo(
         device=harm.device,
         from_epoch=harm.from_epoch,
         action=action,
-        reason=reason.strip()[:300],
+        reason=text,
         num_entries=len(reversed_entries),
         samples=-sum(entry.samples for entry in reversed_entries),
         revocations_seq=revocations_update(run, now).seq,
@@ -140,18 +141,14 @@ def harm_undo(
     return undo
 
 
-def _entries(harm: Harm) -> QuerySet[LedgerEntry]:
+def _entries(harm: Harm) -> tuple[QuerySet[LedgerEntry], QuerySet[LedgerEntry]]:
+    """Return what counts and would be taken back, and what waits and would be rejected."""
     lineages = [lineage for lineage, _ in lineage_path(harm.run)]
-    return entries_reversible(
-        harm.run, lineages, harm.user, from_epoch=harm.from_epoch, device=harm.device
+    counting, waiting = (
+        find(harm.run, lineages, harm.user, from_epoch=harm.from_epoch, device=harm.device)
+        for find in (entries_reversible, entries_rejectable)
     )
-
-
-def _waiting(harm: Harm) -> QuerySet[LedgerEntry]:
-    lineages = [lineage for lineage, _ in lineage_path(harm.run)]
-    return entries_rejectable(
-        harm.run, lineages, harm.user, from_epoch=harm.from_epoch, device=harm.device
-    )
+    return counting, waiting
 
 
 def _shut_out(actor: User, harm: Harm, action: Action, reason: str) -> None:

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
-from web.core.audit import audit_record
+from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
 from web.runs.models import Run, RunBar, RunDeviceBar, RunMember
@@ -16,7 +16,6 @@ from web.runs.selectors import right_require, run_rights
 from web.runs.services.devicebars import (
     MAX_REASON,
     expiry_require,
-    reason_require,
     run_device_bar_lift,
 )
 from web.runs.signals import run_bars_changed
@@ -38,7 +37,7 @@ def run_bar_add(
     row = Run.objects.select_for_update().get(pk=run.pk)
     _right_require(actor, row, user)
     now = timezone.now()
-    text = reason_require(reason)
+    text = reason_require(reason)[:MAX_REASON]
     expiry_require(expires_at, now)
     bar, _ = RunBar.objects.update_or_create(
         run=row,

@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import Device, User
-from web.core.audit import audit_record
+from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
 from web.runs.models import Run, RunDeviceBar
@@ -38,7 +38,7 @@ def run_device_bar_add(
             ErrorCode.FORBIDDEN, "The site's own machines are stopped on the desk instead."
         )
     now = timezone.now()
-    text = reason_require(reason)
+    text = reason_require(reason)[:MAX_REASON]
     expiry_require(expires_at, now)
     bar, _ = RunDeviceBar.objects.update_or_create(
         run=row,
@@ -77,14 +77,6 @@ def run_device_bar_lift(actor: User | None, run: Run, device: Device, *, reason:
     run_bars_changed.send(Run, run=row)
     audit_record(actor, "run.device.restored", f"{run.slug}/{device.public_id}", data)
     transaction.on_commit(access_changed_publish)
-
-
-def reason_require(reason: str) -> str:
-    """Return a reason without blanks around it, or raise BODY_INVALID."""
-    text = reason.strip()[:MAX_REASON]
-    if not text:
-        raise AppError(ErrorCode.BODY_INVALID, "reason: say why.")
-    return text
 
 
 def expiry_require(expires_at: datetime | None, now: datetime) -> None:
