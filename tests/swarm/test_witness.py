@@ -13,7 +13,7 @@ from hivemind.proto import averaging_pb2
 
 from tests.swarm.peers import Peer, config_make, dht_peer, training_peer
 from training.swarm.optimizer import FinishedEpoch
-from training.swarm.witness import PartWeights
+from training.swarm.witness import PartWeights, round_epoch
 
 pytestmark = pytest.mark.swarm
 
@@ -73,6 +73,26 @@ def test_a_stream_passes_unchanged_and_only_its_first_message_names_the_round() 
     assert seen.of_group(b"round", [BOB]) == {BOB: 64}
 
 
+@pytest.mark.parametrize(
+    ("own", "named", "ended"),
+    [
+        (5, [5, 6, 6, 6], 6),
+        (6, [5, 6, 6, 6], 6),
+        (5, [5, 6], 6),
+        (6, [5, 6], 6),
+        (5, [5, 5, 99], 5),
+        (5, [5, 99], 6),
+        (5, [5, None, None], 5),
+        (5, [], 5),
+    ],
+)
+def test_a_round_ends_the_epoch_that_most_of_its_members_are_in(
+    own: int, named: list[int | None], ended: int
+) -> None:
+    """One who waited into the others' next round is counted in theirs; a liar moves little."""
+    assert round_epoch(own, named) == ended
+
+
 def train(peer: Peer, batch: int, steps: int) -> None:
     model, optimizer = peer.model, peer.optimizer
     assert model is not None
@@ -91,16 +111,21 @@ def test_two_peers_read_each_others_samples_from_the_parts(tmp_path: Path) -> No
         training_peer(tmp_path / "bob", config, entrance.addresses) as bob,
     ):
         found: dict[str, FinishedEpoch] = {}
+        was_in: dict[str, int] = {}
         peers = {"alice": (alice, 16), "bob": (bob, 8)}
 
         def work(name: str) -> None:
             peer, batch = peers[name]
             assert peer.optimizer is not None
             while not any(epoch.group_size == 2 for epoch in peer.optimizer.finished):
+                was_in[name] = peer.optimizer.local_epoch
                 train(peer, batch, 1)
                 threading.Event().wait(0.3)
             found[name] = next(e for e in peer.optimizer.finished if e.group_size == 2)
 
+        assert bob.optimizer is not None
+        averager, optimizer = bob.optimizer.grad_averager, bob.optimizer
+        averager.epoch_of = lambda: optimizer.local_epoch + 1  # as one who is in the next epoch
         threads = [threading.Thread(target=work, args=(name,)) for name in peers]
         for thread in threads:
             thread.start()
@@ -108,5 +133,6 @@ def test_two_peers_read_each_others_samples_from_the_parts(tmp_path: Path) -> No
             thread.join(100)
         assert found.keys() == peers.keys(), "a round of two is found"
         assert found["alice"].epoch == found["bob"].epoch
+        assert found["alice"].epoch == was_in["bob"] + 1, "what bob says of his has travelled"
         assert dict(found["alice"].weights) == {bob.key.peer_id: found["bob"].samples}
         assert dict(found["bob"].weights) == {alice.key.peer_id: found["alice"].samples}
