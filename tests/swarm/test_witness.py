@@ -103,6 +103,17 @@ def train(peer: Peer, batch: int, steps: int) -> None:
         optimizer.step(batch_size=batch)
 
 
+def together(*peers: Peer) -> list[tuple[FinishedEpoch, ...]]:
+    """The epochs that each of these peers ended in a round of them all, one entry per epoch."""
+    ended: list[dict[int, FinishedEpoch]] = []
+    for peer in peers:
+        assert peer.optimizer is not None
+        rounds = (each for each in peer.optimizer.finished if each.group_size == len(peers))
+        ended.append({each.epoch: each for each in rounds})
+    common = set.intersection(*(set(each) for each in ended))
+    return [tuple(each[epoch] for each in ended) for epoch in sorted(common)]
+
+
 def test_two_peers_read_each_others_samples_from_the_parts(tmp_path: Path) -> None:
     config = config_make(target_batch_size=96, matchmaking_seconds=2.0)
     with (
@@ -110,29 +121,27 @@ def test_two_peers_read_each_others_samples_from_the_parts(tmp_path: Path) -> No
         training_peer(tmp_path / "alice", config, entrance.addresses) as alice,
         training_peer(tmp_path / "bob", config, entrance.addresses) as bob,
     ):
-        found: dict[str, FinishedEpoch] = {}
-        was_in: dict[str, int] = {}
-        peers = {"alice": (alice, 16), "bob": (bob, 8)}
-
-        def work(name: str) -> None:
-            peer, batch = peers[name]
-            assert peer.optimizer is not None
-            while not any(epoch.group_size == 2 for epoch in peer.optimizer.finished):
-                was_in[name] = peer.optimizer.local_epoch
-                train(peer, batch, 1)
-                threading.Event().wait(0.3)
-            found[name] = next(e for e in peer.optimizer.finished if e.group_size == 2)
-
         assert bob.optimizer is not None
         averager, optimizer = bob.optimizer.grad_averager, bob.optimizer
         averager.epoch_of = lambda: optimizer.local_epoch + 1  # as one who is in the next epoch
-        threads = [threading.Thread(target=work, args=(name,)) for name in peers]
+        was_in: dict[int, int] = {}
+
+        def work(peer: Peer, batch: int) -> None:
+            while not together(alice, bob):
+                if peer is bob:
+                    was_in[len(optimizer.finished)] = optimizer.local_epoch
+                train(peer, batch, 1)
+                threading.Event().wait(0.3)
+
+        threads = [threading.Thread(target=work, args=who) for who in ((alice, 16), (bob, 8))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(100)
-        assert found.keys() == peers.keys(), "a round of two is found"
-        assert found["alice"].epoch == found["bob"].epoch
-        assert found["alice"].epoch == was_in["bob"] + 1, "what bob says of his has travelled"
-        assert dict(found["alice"].weights) == {bob.key.peer_id: found["bob"].samples}
-        assert dict(found["bob"].weights) == {alice.key.peer_id: found["alice"].samples}
+        found = together(alice, bob)
+        assert found, "a round of two is found by both"
+        of_alice, of_bob = found[0]
+        before = was_in[optimizer.finished.index(of_bob)]
+        assert of_alice.epoch == before + 1, "what bob says of his has travelled"
+        assert dict(of_alice.weights) == {bob.key.peer_id: of_bob.samples}
+        assert dict(of_bob.weights) == {alice.key.peer_id: of_alice.samples}
