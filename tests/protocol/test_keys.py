@@ -4,6 +4,7 @@ import base64
 import json
 
 import pytest
+from joserfc.jwk import OKPKey
 
 from training.protocol.keys import (
     key_dump,
@@ -23,6 +24,19 @@ RSA_PUBLIC = base64.b64decode(
     "nVdXpXYWKOOJQ7FZGNFDTod0CsbGuARTqrE0iE+YzSn4LUl/jpkHyzX6kN+6Cg/vtQIDAQAB"
 )
 PEER_ID = "QmQXVJHM6sqNA8VZt7Cknm4tp3UpfpsxhQdM5rhzYiwqh6"
+
+
+def test_no_key_has_a_name_that_a_command_would_read_as_an_option(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_dashed(key: OKPKey) -> bool:
+        return key.thumbprint().startswith("-")
+
+    keys = [OKPKey.generate_key("Ed25519") for _ in range(2000)]
+    drawn = iter(sorted(keys, key=is_dashed, reverse=True))
+    monkeypatch.setattr(OKPKey, "generate_key", lambda _curve: next(drawn))
+    assert is_dashed(next(drawn)), "one in 64 does"
+    assert not is_dashed(key_generate())
 
 
 def test_a_key_survives_a_round_trip_through_its_file() -> None:

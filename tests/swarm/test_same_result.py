@@ -50,6 +50,7 @@ class Trainee(threading.Thread):
             optimizer.zero_grad()
             for finished in optimizer.finished:
                 assert finished.samples == sum(samples for _, samples in waiting)
+                print(self.samples, finished)  # noqa: T201 - what its guards say, when it fails
                 self.group_sizes.append(finished.group_size)
                 self.counted[finished.epoch], waiting = waiting, []
             optimizer.finished.clear()

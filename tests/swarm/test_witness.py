@@ -13,7 +13,7 @@ from hivemind.proto import averaging_pb2
 
 from tests.swarm.peers import Peer, config_make, dht_peer, training_peer
 from training.swarm.optimizer import FinishedEpoch
-from training.swarm.witness import PartWeights
+from training.swarm.witness import PartWeights, round_epoch
 
 pytestmark = pytest.mark.swarm
 
@@ -73,6 +73,26 @@ def test_a_stream_passes_unchanged_and_only_its_first_message_names_the_round() 
     assert seen.of_group(b"round", [BOB]) == {BOB: 64}
 
 
+@pytest.mark.parametrize(
+    ("own", "named", "ended"),
+    [
+        (5, [5, 6, 6, 6], 6),
+        (6, [5, 6, 6, 6], 6),
+        (5, [5, 6], 6),
+        (6, [5, 6], 6),
+        (5, [5, 5, 99], 5),
+        (5, [5, 99], 6),
+        (5, [5, None, None], 5),
+        (5, [], 5),
+    ],
+)
+def test_a_round_ends_the_epoch_that_most_of_its_members_are_in(
+    own: int, named: list[int | None], ended: int
+) -> None:
+    """One who waited into the others' next round is counted in theirs; a liar moves little."""
+    assert round_epoch(own, named) == ended
+
+
 def train(peer: Peer, batch: int, steps: int) -> None:
     model, optimizer = peer.model, peer.optimizer
     assert model is not None
@@ -83,6 +103,17 @@ def train(peer: Peer, batch: int, steps: int) -> None:
         optimizer.step(batch_size=batch)
 
 
+def together(*peers: Peer) -> list[tuple[FinishedEpoch, ...]]:
+    """The epochs that each of these peers ended in a round of them all, one entry per epoch."""
+    ended: list[dict[int, FinishedEpoch]] = []
+    for peer in peers:
+        assert peer.optimizer is not None
+        rounds = (each for each in peer.optimizer.finished if each.group_size == len(peers))
+        ended.append({each.epoch: each for each in rounds})
+    common = set.intersection(*(set(each) for each in ended))
+    return [tuple(each[epoch] for each in ended) for epoch in sorted(common)]
+
+
 def test_two_peers_read_each_others_samples_from_the_parts(tmp_path: Path) -> None:
     config = config_make(target_batch_size=96, matchmaking_seconds=2.0)
     with (
@@ -90,23 +121,27 @@ def test_two_peers_read_each_others_samples_from_the_parts(tmp_path: Path) -> No
         training_peer(tmp_path / "alice", config, entrance.addresses) as alice,
         training_peer(tmp_path / "bob", config, entrance.addresses) as bob,
     ):
-        found: dict[str, FinishedEpoch] = {}
-        peers = {"alice": (alice, 16), "bob": (bob, 8)}
+        assert bob.optimizer is not None
+        averager, optimizer = bob.optimizer.grad_averager, bob.optimizer
+        averager.epoch_of = lambda: optimizer.local_epoch + 1  # as one who is in the next epoch
+        was_in: dict[int, int] = {}
 
-        def work(name: str) -> None:
-            peer, batch = peers[name]
-            assert peer.optimizer is not None
-            while not any(epoch.group_size == 2 for epoch in peer.optimizer.finished):
+        def work(peer: Peer, batch: int) -> None:
+            while not together(alice, bob):
+                if peer is bob:
+                    was_in[len(optimizer.finished)] = optimizer.local_epoch
                 train(peer, batch, 1)
                 threading.Event().wait(0.3)
-            found[name] = next(e for e in peer.optimizer.finished if e.group_size == 2)
 
-        threads = [threading.Thread(target=work, args=(name,)) for name in peers]
+        threads = [threading.Thread(target=work, args=who) for who in ((alice, 16), (bob, 8))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(100)
-        assert found.keys() == peers.keys(), "a round of two is found"
-        assert found["alice"].epoch == found["bob"].epoch
-        assert dict(found["alice"].weights) == {bob.key.peer_id: found["bob"].samples}
-        assert dict(found["bob"].weights) == {alice.key.peer_id: found["alice"].samples}
+        found = together(alice, bob)
+        assert found, "a round of two is found by both"
+        of_alice, of_bob = found[0]
+        before = was_in[optimizer.finished.index(of_bob)]
+        assert of_alice.epoch == before + 1, "what bob says of his has travelled"
+        assert dict(of_alice.weights) == {bob.key.peer_id: of_bob.samples}
+        assert dict(of_bob.weights) == {alice.key.peer_id: of_alice.samples}

@@ -13,8 +13,13 @@ _MULTIHASH_SHA256 = b"\x12\x20"
 
 
 def key_generate() -> OKPKey:
-    """Return a new private key."""
-    return OKPKey.generate_key("Ed25519")
+    """Return a new private key whose thumbprint can be an argument of a command.
+
+    One key in 64 has a thumbprint that begins with a dash and would be read as an option.
+    """
+    while (key := OKPKey.generate_key("Ed25519")).thumbprint().startswith("-"):
+        pass
+    return key
 
 
 def key_dump(key: OKPKey) -> str:

@@ -40,6 +40,8 @@ class GradientAverager(GatedAverager, WitnessAverager, grad_averager.GradientAve
     """Accumulates the mean gradient of this peer's samples and averages it with its peers."""
 
     guard: RoundGuard | None = None
+    epoch_of: Callable[[], int] | None = None
+    """Tells the epoch that this peer is in: members of a round let each other know."""
     is_withheld = False
     """Whether the own gradients of this epoch are unfit: zeros take part, with weight 0."""
 
@@ -100,7 +102,10 @@ class GradientAverager(GatedAverager, WitnessAverager, grad_averager.GradientAve
         """Begin matchmaking. hivemind looks for ever, or for as long as a whole round may take:
         then a peer that is alone beside a dead one loses half a minute at each epoch."""
         timeout = self._find_timeout if timeout is None else min(timeout, self._find_timeout)
-        return super().schedule_step(scheduled_time=scheduled_time, timeout=timeout, **kwargs)
+        epoch = None if self.epoch_of is None else self.epoch_of()
+        return super().schedule_step(
+            scheduled_time=scheduled_time, timeout=timeout, **{"gather": epoch} | kwargs
+        )
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """Keep what is accumulated until the optimizer has used it: hivemind resets it before

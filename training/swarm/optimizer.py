@@ -25,6 +25,7 @@ from training.swarm.processes import sigint_kept
 from training.swarm.round_wait import RoundTimes, round_wait
 from training.swarm.state_files import StateError, StateShapeError
 from training.swarm.state_take import KnownState, StateFetch, known_state
+from training.swarm.witness import Seen, round_epoch
 
 PROGRESS_EXPIRES_SECONDS = 20.0
 """A peer that died is taken for alive this long; the living report at least every half of it."""
@@ -39,6 +40,7 @@ class FinishedEpoch:
     """How an epoch ended for this peer."""
 
     epoch: int
+    """As most members of the averaging round number it."""
     samples: int
     """Of this peer, that entered the average; 0 when its round failed while others averaged."""
     group_size: int
@@ -71,8 +73,10 @@ class SwarmOptimizer(hivemind.Optimizer):
         """Of this epoch's round; None: there was none."""
         self._weights: dict[str, int | None] = {}
         self._times = RoundTimes()
+        self._round_epoch = 0
         self.scheduled_grads: StepControl | None = None
         super().__init__(**kwargs)
+        self.grad_averager.epoch_of = lambda: self.local_epoch
 
     @property
     def num_peers(self) -> int:
@@ -145,8 +149,9 @@ class SwarmOptimizer(hivemind.Optimizer):
     def _update_global_epoch(self, grad_scaler: Any) -> None:
         self.on_averaging()
         started = time.monotonic()
-        epoch, samples = self.local_epoch, self.grad_averager.local_samples_accumulated
+        samples = self.grad_averager.local_samples_accumulated
         self._group_size, self._weights, self._times = None, {}, RoundTimes()
+        self._round_epoch = self.local_epoch
         self._guard.check_own(self.grad_averager)
         is_sent = not self.grad_averager.is_withheld
         super()._update_global_epoch(grad_scaler)
@@ -156,9 +161,8 @@ class SwarmOptimizer(hivemind.Optimizer):
         size, took = self._group_size, time.monotonic() - started
         entered = samples if size and is_sent else 0
         notes = self.notes_taken()
-        self.finished.append(
-            FinishedEpoch(epoch, entered, size, took, self._weights, notes, self._times)
-        )
+        epoch, weights = self._round_epoch, self._weights
+        self.finished.append(FinishedEpoch(epoch, entered, size, took, weights, notes, self._times))
 
     def notes_taken(self) -> tuple[str, ...]:
         """Return what the guards refused since the last call, in sentences."""
@@ -177,9 +181,7 @@ class SwarmOptimizer(hivemind.Optimizer):
                     times=self._times,
                 )
                 if self._guard.is_average_usable(self.grad_averager, len(group)):
-                    self._group_size = len(group)
-                    own = self.dht.peer_id
-                    self._weights = {str(p): seen for p, seen in group.items() if p != own}
+                    self._round_take(group)
                     self._load_averaged_gradients_into_optimizer_()
                     return
             except Exception:  # noqa: BLE001 - whatever it was, we go on with what we have
@@ -188,6 +190,12 @@ class SwarmOptimizer(hivemind.Optimizer):
                         control.cancel()
             self._group_size = 0 if self._has_living_peers() else 1
         self._load_local_gradients_into_optimizer()
+
+    def _round_take(self, group: Mapping[Any, Seen]) -> None:
+        own = self.dht.peer_id
+        self._group_size = len(group)
+        self._weights = {str(peer): seen for peer, (_, seen) in group.items() if peer != own}
+        self._round_epoch = round_epoch(self.local_epoch, (epoch for epoch, _ in group.values()))
 
     def _download(self) -> Exception | None:
         """Download the state in a thread, so that a peer that leaves need not wait for it.

@@ -6,7 +6,8 @@ afterwards.
 """
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, AsyncIterator  # noqa: UP035 - hivemind knows streams by this very type
 
 from hivemind.averaging import DecentralizedAverager
@@ -16,6 +17,21 @@ from hivemind.proto import averaging_pb2
 
 MAX_SENDERS = 4096
 """Senders that are remembered; the oldest is forgotten first."""
+
+
+Seen = tuple[int | None, int | None]
+"""Of one member of a round: the epoch that it was in, and the samples that its parts carried."""
+
+
+def round_epoch(own: int, named: Iterable[int | None]) -> int:
+    """Return which epoch a round ended, by what most of its members say of theirs.
+
+    Whoever waited for a group until the others' next round is one behind: its samples entered the
+    average of their epoch, and only under that number do they know of them.
+    """
+    votes = Counter(epoch for epoch in named if epoch is not None)
+    common = max(votes, key=lambda epoch: (votes[epoch], epoch), default=own)
+    return min(max(own, common), own + 1)
 
 
 class PartWeights:
@@ -56,7 +72,7 @@ class PartWeights:
 
 
 class WitnessAverager(DecentralizedAverager):
-    """An averager whose rounds end with the weights that it saw, instead of what was gathered."""
+    """An averager whose rounds end with what it saw of each member. Members gather their epochs."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._weights = PartWeights()
@@ -71,6 +87,8 @@ class WitnessAverager(DecentralizedAverager):
 
     async def _aggregate_with_group(
         self, group_info: GroupInfo, *args: Any, **kwargs: Any
-    ) -> dict[PeerID, int | None]:
-        await super()._aggregate_with_group(group_info, *args, **kwargs)
-        return self._weights.of_group(group_info.group_id, group_info.peer_ids)
+    ) -> dict[PeerID, Seen]:
+        told = await super()._aggregate_with_group(group_info, *args, **kwargs)
+        weights = self._weights.of_group(group_info.group_id, group_info.peer_ids)
+        epochs = {peer: epoch for peer, epoch in told.items() if type(epoch) is int}
+        return {peer: (epochs.get(peer), weight) for peer, weight in weights.items()}

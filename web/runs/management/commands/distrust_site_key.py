@@ -12,7 +12,10 @@ class Command(BaseCommand):
     help = "Stop publishing a leaked site key and sign everything again that carries its signature."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("kid", help="thumbprint, as /api/v1/keys/ shows it")
+        parser.add_argument(
+            "kid",
+            help="thumbprint, as /api/v1/keys/ shows it; -- before one that begins with a dash",
+        )
         parser.add_argument(
             "--start-over",
             action="store_true",
