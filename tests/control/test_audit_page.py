@@ -80,7 +80,7 @@ def test_many_acts_cost_as_many_queries_as_few(
     for number in range(60):
         audit_record(None, "run.x.done", "demo", {"number": number})
     for address in (SITE, OF_RUN):
-        with django_assert_max_num_queries(13):
+        with django_assert_max_num_queries(14):
             assert "page 1 of 2" in desk.get(address).text
 
 

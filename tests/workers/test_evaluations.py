@@ -289,7 +289,7 @@ def test_the_checkpoints_page_evaluates_and_leads_back(
         run=run, lineage=1, epoch=6, config_version=1, state="failed", asked_at=timezone.now(),
         node="site", reason="The file is damaged.",
     )  # fmt: skip
-    with django_assert_max_num_queries(11):
+    with django_assert_max_num_queries(18):
         page = client.get("/control/runs/demo/checkpoints/").text
     assert "abababababab…" in page
     assert "Masked-word loss 2.500" in page

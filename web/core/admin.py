@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.http import HttpRequest
 
-from web.core.models import AuditEntry
+from web.core.models import AuditCheck, AuditEntry, AuditHead
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
@@ -24,3 +24,13 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     list_display = ("at", "actor_name", "code", "target")
     list_filter = ("code",)
     search_fields = ("actor_name", "target")
+
+
+@admin.register(AuditHead)
+class AuditHeadAdmin(ReadOnlyAdmin):
+    list_display = ("seq", "hash")
+
+
+@admin.register(AuditCheck)
+class AuditCheckAdmin(ReadOnlyAdmin):
+    list_display = ("at", "num_entries", "head", "broken_seq", "text")

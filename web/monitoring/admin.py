@@ -3,11 +3,13 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
+from web.monitoring.history_models import SwarmMoment, SwarmTurn
 from web.monitoring.models import (
     EpochRecord,
     HarmUndo,
     MetricPoint,
     Peer,
+    PeerMessage,
     RetiredPeer,
     RevocationList,
     RunEvent,
@@ -61,3 +63,21 @@ class MetricPointAdmin(ReadOnlyAdmin):
 class RetiredPeerAdmin(ReadOnlyAdmin):
     list_display = ("run", "device", "peer_id", "retired_at")
     list_select_related = ("run", "device")
+
+
+@admin.register(PeerMessage)
+class PeerMessageAdmin(ReadOnlyAdmin):
+    list_display = ("peer", "text", "sent_by", "sent_at", "shown_at")
+    list_select_related = ("peer", "sent_by")
+
+
+@admin.register(SwarmMoment)
+class SwarmMomentAdmin(ReadOnlyAdmin):
+    list_display = ("run", "at", "resolution", "epoch", "state", "loss", "num_peers")
+    list_select_related = ("run",)
+
+
+@admin.register(SwarmTurn)
+class SwarmTurnAdmin(ReadOnlyAdmin):
+    list_display = ("run", "at", "condition", "reason")
+    list_select_related = ("run",)

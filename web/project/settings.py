@@ -102,7 +102,6 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "web.core.context_processors.site",
                 "web.control.context.desk",
-                "web.control.context_processors.alerts",
             ],
             "builtins": ["web.core.templatetags.ui"],
         },

@@ -12,6 +12,7 @@ from web.runs.models import (
     Run,
     RunBar,
     RunConfigVersion,
+    RunDeviceBar,
     RunMember,
 )
 
@@ -60,3 +61,9 @@ class ArtifactAdmin(ReadOnlyAdmin):
 class BootstrapPeerAdmin(ReadOnlyAdmin):
     list_display = ("run", "lineage", "address", "seen_at")
     list_select_related = ("run",)
+
+
+@admin.register(RunDeviceBar)
+class RunDeviceBarAdmin(ReadOnlyAdmin):
+    list_display = ("run", "device", "reason", "barred_by", "barred_at", "expires_at")
+    list_select_related = ("run", "device", "barred_by")

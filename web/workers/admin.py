@@ -3,7 +3,7 @@
 from django.contrib import admin
 
 from web.core.admin import ReadOnlyAdmin
-from web.workers.models import EvaluationJob, ManagedWorker, WorkerEvent, WorkerNode
+from web.workers.models import Evaluation, EvaluationJob, ManagedWorker, WorkerEvent, WorkerNode
 
 
 @admin.register(ManagedWorker)
@@ -30,3 +30,9 @@ class EvaluationJobAdmin(ReadOnlyAdmin):
     list_display = ("run", "lineage", "epoch", "state", "node", "asked_at", "seconds")
     list_filter = ("state", "node")
     list_select_related = ("run",)
+
+
+@admin.register(Evaluation)
+class EvaluationAdmin(ReadOnlyAdmin):
+    list_display = ("job", "metric", "value")
+    list_select_related = ("job",)
