@@ -8,6 +8,7 @@ from joserfc.jwk import OKPKey
 from training.protocol.keys import key_generate, public_jwk
 from web.accounts.models import Device, User
 from web.accounts.services import token_issue
+from web.workers.models import WorkerNode
 
 PASSWORD = "correct horse battery"
 
@@ -35,3 +36,10 @@ def token_make(user: User, scope: str = "device", **options: Any) -> str:
 def bearer(token: str) -> dict[str, str]:
     """Return headers for Django's test client: ``client.get(url, headers=bearer(token))``."""
     return {"Authorization": f"Bearer {token}"}
+
+
+def node_make(name: str, **fields: object) -> WorkerNode:
+    """A node that was seen just now."""
+    now = timezone.now()
+    about = {"installation": f"of {name}", "host": f"{name}.example", "started_at": now}
+    return WorkerNode.objects.create(**{"name": name, "seen_at": now} | about | fields)

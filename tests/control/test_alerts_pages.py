@@ -11,14 +11,15 @@ from django.contrib import admin
 from django.test import Client, RequestFactory
 from django.utils import timezone
 
-from tests.factories import user_make
+from tests.factories import node_make, user_make
 from tests.factories_runs import run_make, snapshot_take, swarm_make
 from web.accounts.models import User
 from web.alerts.kinds import AlertKind
 from web.alerts.models import Alert, AlertEvent, AlertMail, Webhook
 from web.alerts.selectors import values_of
 from web.core.admin import ReadOnlyAdmin
-from web.core.services_health import QUEUES
+from web.core.redis import redis_client
+from web.core.services_health import QUEUES, redis_look
 from web.core.slowqueries import MAX_SHAPES, SLOW_LOG, SlowLog, shape_of
 from web.project import celery
 from web.runs.models import Run
@@ -240,21 +241,25 @@ def test_no_secret_is_shown_in_the_admin(
 
 @pytest.mark.redis
 def test_jobs_that_wait_are_counted_in_a_real_redis(
-    client: Client, settings: Any, redis_server: str
+    desk: Client, settings: Any, redis_server: str
 ) -> None:
-    from web.core.redis import redis_client
-    from web.core.services_health import redis_look
-
     settings.LIVE_BACKEND, settings.REDIS_URL = "redis", redis_server
+    node_make("annex")
     redis_client().rpush("mail", "a", "b")
+    redis_client().rpush("node.annex", "c")
     try:
-        assert 'beeyard_queue_length{queue="mail"} 2.0' in client.get("/metrics").text
+        figures = Client().get("/metrics").text
+        health = desk.get("/control/health/").text
     finally:
-        redis_client().delete("mail")
+        redis_client().delete("mail", "node.annex")
+    assert 'beeyard_queue_length{queue="mail"} 2.0' in figures
+    assert 'beeyard_queue_length{queue="nodes"} 1.0' in figures
+    assert "annex" not in figures, "what nodes are called is for the site's staff"
+    assert re.search(r"node\.annex</th><td[^>]*>1<", health)
     look = redis_look()
     assert look.version
     assert look.size_bytes
     assert look.milliseconds is not None
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    assert "beeyard_queue_length{" not in client.get("/metrics").text
+    assert "beeyard_queue_length{" not in Client().get("/metrics").text
     assert redis_look().milliseconds is None

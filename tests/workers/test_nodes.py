@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries, Settings
 
+from tests.factories import node_make
 from tests.factories_runs import run_make
 from tests.workers.conftest import Program
 from tests.workers.test_launch import heard, look, look_until
@@ -37,12 +38,6 @@ from web.workers.services import (
 from web.workers.tasks import managed_worker_log_task, node_look_task
 
 pytestmark = pytest.mark.django_db
-
-
-def node_make(name: str, **fields: object) -> WorkerNode:
-    now = timezone.now()
-    about = {"installation": f"of {name}", "host": f"{name}.example", "started_at": now}
-    return WorkerNode.objects.create(**{"name": name, "seen_at": now} | about | fields)
 
 
 def test_a_node_says_what_it_is_and_when_it_was_there(program: Program) -> None:

@@ -18,6 +18,7 @@ from web.core.pulse import PULSE_CELERY, pulse_age
 from web.core.services_health import queue_lengths
 from web.monitoring.models import RunSwarm
 from web.runs.models import Run
+from web.workers.node_selectors import node_queues
 
 _FIGURES = {
     "epoch": "Current epoch",
@@ -81,8 +82,11 @@ def _site(registry: CollectorRegistry) -> None:
     states = Counter(Run.objects.filter(is_public=True).values_list("state", flat=True))
     for state in RunState:
         runs.labels(state=state).set(states[state])
-    lengths = queue_lengths()
+    nodes = node_queues()
+    lengths = queue_lengths(nodes)
     if lengths is not None:
+        # How nodes are called is the site's own affair: here they are one figure.
+        lengths["nodes"] = sum(lengths.pop(name) for name in nodes)
         text = "Jobs that wait for a celery worker"
         queue = Gauge("beeyard_queue_length", text, ["queue"], registry=registry)
         for name, length in lengths.items():

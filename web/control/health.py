@@ -23,6 +23,7 @@ from web.core.pulse import PULSE_CELERY, pulse_age
 from web.core.services_health import database_look, queue_lengths, redis_look
 from web.core.slowqueries import SLOW_LOG
 from web.monitoring.models import MetricPoint, RunSwarm
+from web.workers.node_selectors import node_queues
 
 _PACKAGES = ("channels", "celery", "redis", "django-ninja", "django-allauth", "uvicorn")
 _LIMITS = {"beat": 60.0, "snapshot": 60.0, "rollup": 300.0, "alerts": 90.0}
@@ -37,7 +38,7 @@ def health_page(request: DeskRequest) -> HttpResponse:
     process = psutil.Process()
     context = {
         "versions": _versions(),
-        "queues": queue_lengths(),
+        "queues": queue_lengths(node_queues()),
         "ages": _ages(timezone.now()),
         "services": [database_look(), redis_look()],
         "slow": [

@@ -1,6 +1,7 @@
 """How the services that the site leans on do: latency and size of each, or that it is away."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -64,14 +65,19 @@ def redis_look() -> Service:
     return Service("Redis", str(version), milliseconds, info.get("used_memory"), clients)
 
 
-def queue_lengths() -> dict[str, int] | None:
-    """Return how many jobs wait in each queue of Celery; None when Redis is away."""
+def queue_lengths(more: Sequence[str] = ()) -> dict[str, int] | None:
+    """Return how many jobs wait in each queue of Celery; None when Redis is away.
+
+    Args:
+        more: queues beside :data:`QUEUES`, such as those of nodes.
+    """
+    queues = (*QUEUES, *more)
     if settings.LIVE_BACKEND != "redis":
-        return dict.fromkeys(QUEUES, 0)
+        return dict.fromkeys(queues, 0)
     try:
         with redis_client().pipeline(transaction=False) as pipe:
-            for queue in QUEUES:
+            for queue in queues:
                 pipe.llen(queue)
-            return dict(zip(QUEUES, pipe.execute(), strict=True))
+            return dict(zip(queues, pipe.execute(), strict=True))
     except (RedisError, OSError):
         return None

@@ -17,6 +17,11 @@ def nodes_by_name() -> dict[str, WorkerNode]:
     return {node.name: node for node in WorkerNode.objects.all()}
 
 
+def node_queues() -> list[str]:
+    """Return the celery queues of all nodes, also of those that are away."""
+    return [node_queue(name) for name in WorkerNode.objects.values_list("name", flat=True)]
+
+
 def nodes_present(now: datetime) -> list[WorkerNode]:
     """Return the nodes on which something can be started now."""
     return [node for node in WorkerNode.objects.all() if not is_away(node, now)]
