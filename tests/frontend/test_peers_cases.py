@@ -28,7 +28,7 @@ def test_a_machine_has_the_class_that_the_table_says(device: str, name: str) -> 
 @pytest.mark.parametrize(("text", "keys"), CASES["queries"])
 def test_an_address_gives_the_peers_that_the_table_says(text: str, keys: list[str]) -> None:
     query = peers_query(QueryDict(text))
-    assert [row["key"] for row in peer_rows(CASES["state"], query)] == keys
+    assert [row["key"] for row in peer_rows(rows_all(CASES["state"]), query)] == keys
 
 
 @pytest.mark.parametrize(("speed", "fastest", "size"), CASES["bubbles"])

@@ -83,7 +83,8 @@ def _ages(now: datetime) -> list[dict[str, Any]]:
         _age_row("Newest point by the minute", _seconds(rolled, now), "rollup"),
     ]
     # A run that is not open may be without a coordinator.
-    for swarm in RunSwarm.objects.filter(run__state=RunState.OPEN).select_related("run")[:100]:
+    swarms = RunSwarm.objects.filter(run__state=RunState.OPEN).defer("live", "trails")
+    for swarm in swarms.select_related("run")[:100]:
         name = f"Coordinator of {swarm.run.title}"
         rows.append(_age_row(name, _seconds(swarm.received_at, now), "snapshot"))
     return rows

@@ -19,7 +19,8 @@ from web.control.audit import audit_rows
 from web.control.forms import PeersForm
 from web.control.peeracts import acts_of, peer_get
 from web.core.auditing import AuditQuery, audit_search
-from web.monitoring.models import Peer, RunSwarm
+from web.monitoring.live_kept import lives_read
+from web.monitoring.models import Peer
 from web.runs.models import BootstrapPeer, Run, RunBar, RunDeviceBar
 from web.runs.roles import Right
 from web.runs.services import run_bar_is_allowed
@@ -88,14 +89,14 @@ def peer_page(request: DeskRequest, run: Run, peer: str) -> HttpResponse:
 def peer_rows(run: Run, peers: Iterable[Peer], rights: frozenset[Right]) -> list[dict[str, Any]]:
     """Return peers with live figures, pass, addresses and standing, in five queries."""
     rows = list(peers)
-    swarm = RunSwarm.objects.filter(run=run).first()
-    live = (swarm.live or {}) if swarm else {}
+    known = lives_read([run]).get(run.pk)
+    live = known[1].rows if known else {}
     standings = standings_of(run, [peer.device_id for peer in rows])
     addresses = _addresses(run, rows) if Right.ADDRESSES in rights else {}
     now, lifetime = timezone.now(), timedelta(seconds=settings.PASS_LIFETIME_SECONDS)
     found = []
     for peer in rows:
-        shown = live.get("peers", {}).get(peer.public_id, {})
+        shown = live.get(peer.public_id, {})
         renewed = peer.heartbeat_at
         found.append(
             {

@@ -19,6 +19,7 @@ from web.contributions.grounds import SUSPICION_TEXTS, SuspicionKind
 from web.contributions.models import Suspicion
 from web.core.auditing import audit_check_newest
 from web.monitoring.evidence import COORDINATOR_SILENT_SECONDS
+from web.monitoring.live_kept import lives_read
 from web.monitoring.models import RunSwarm
 from web.runs.models import Checkpoint, Run, RunConfigVersion
 from web.workers.models import ManagedWorker
@@ -104,17 +105,18 @@ def swarm_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     going = [run for run in runs if run.state == RunState.OPEN]
     if not going:
         return []
-    swarms = {swarm.run_id: swarm for swarm in RunSwarm.objects.filter(run__in=going)}
+    swarms = lives_read(going)
     newest = RunConfigVersion.objects.filter(run__in=going).order_by("version")
     configs = {config.run_id: config for config in newest}
     saved = Checkpoint.objects.filter(run__in=going).order_by("lineage", "epoch")
     checkpoints = {checkpoint.run_id: checkpoint for checkpoint in saved.defer("manifest")}
     items = []
     for run in going:
-        swarm, config = swarms.get(run.pk), configs.get(run.pk)
-        items += _silence(run, swarm, now)
-        if swarm is not None and config is not None:
-            items += _late_checkpoint(run, swarm, config, checkpoints.get(run.pk))
+        known, config = swarms.get(run.pk), configs.get(run.pk)
+        items += _silence(run, known[0] if known else None, now)
+        if known is not None and config is not None:
+            epoch = known[1].figures.epoch
+            items += _late_checkpoint(run, epoch, config, checkpoints.get(run.pk))
     return items[:MAX_ITEMS]
 
 
@@ -168,10 +170,9 @@ def _silence(run: Run, swarm: RunSwarm | None, now: datetime) -> list[QueueItem]
 
 
 def _late_checkpoint(
-    run: Run, swarm: RunSwarm, config: RunConfigVersion, newest: Checkpoint | None
+    run: Run, epoch: int, config: RunConfigVersion, newest: Checkpoint | None
 ) -> list[QueueItem]:
     every = int(config.body.get("checkpoint", {}).get("every_epochs", 0))
-    epoch = int((swarm.live or {}).get("epoch", 0))
     start = int((config.body.get("start") or {}).get("epoch", 0))
     is_current = newest is not None and newest.lineage == config.lineage
     last = newest.epoch if newest is not None and is_current else start

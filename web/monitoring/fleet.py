@@ -9,7 +9,8 @@ from training.protocol.config import RunConfig
 from training.protocol.states import LiveState, Role, RunState
 from web.monitoring.dial import addresses_dial
 from web.monitoring.live import live_now
-from web.monitoring.models import Peer, RunSwarm
+from web.monitoring.live_kept import lives_read
+from web.monitoring.models import Peer
 from web.monitoring.versions import is_version_at_least
 from web.runs.catalogue import TaskInfo, params_default, tasks_allowed
 from web.runs.findings import Fleet, Situation
@@ -27,8 +28,7 @@ def situation_of(run: Run, config: RunConfig, now: datetime) -> Situation:
     newest = config_newest(run)
     previous = RunConfig.model_validate(newest.body) if newest else None
     tasks = tasks_allowed()
-    swarm = RunSwarm.objects.filter(run=run).first()
-    live = live_now(run, swarm, newest, checkpoint_epoch=None, now=now)
+    live = live_now(run, lives_read([run]).get(run.pk), newest, checkpoint_epoch=None, now=now)
     rate = 0.0 if live.state is LiveState.UNKNOWN else live.samples_per_second
     return Situation(
         now=now,

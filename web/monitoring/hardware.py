@@ -4,6 +4,7 @@ static/js/peerquery.js forms the same classes; one table of cases tests both.
 """
 
 import re
+from functools import lru_cache
 from typing import Final
 
 UNKNOWN: Final = "unknown"
@@ -11,6 +12,7 @@ _MAKER = re.compile(r"\b(NVIDIA|GeForce|Tesla|Quadro|AMD|Radeon|Instinct)\b", re
 _SERIES = re.compile(r"\b(GTX|RTX) ?(\d{2})\d{2}\b", re.IGNORECASE)
 
 
+@lru_cache(1024)
 def hardware_class(device: str) -> str:
     """Return the class of a machine by what it computes on.
 

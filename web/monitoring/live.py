@@ -10,7 +10,8 @@ from training.protocol.api import LivePeer, LiveRun
 from training.protocol.states import RunState
 from web.core.events import event_publish
 from web.monitoring.feed import EventLine
-from web.monitoring.livestate import Figures, RunFacts, figures_of, live_run_build, state_diff
+from web.monitoring.live_kept import StoredLive, stored_parse
+from web.monitoring.livestate import Figures, RunFacts, live_run_build, state_diff
 from web.monitoring.models import RunEvent, RunSwarm
 from web.monitoring.moments import turn_note
 from web.runs.models import Run, RunConfigVersion
@@ -49,24 +50,22 @@ def facts_of(
 
 def live_stored(swarm: RunSwarm | None) -> tuple[Figures, dict[str, LivePeer]]:
     """Return what the stored live state was built from; nothing before the first snapshot."""
-    if swarm is None or not swarm.live:
-        return Figures(), {}
-    live = LiveRun.model_validate(swarm.live)
-    return figures_of(live), live.peers
+    stored = stored_parse(swarm)
+    return stored.figures, stored.peers
 
 
 def live_now(
     run: Run,
-    swarm: RunSwarm | None,
+    known: tuple[RunSwarm, StoredLive] | None,
     config: RunConfigVersion | None,
     *,
     checkpoint_epoch: int | None,
     now: datetime,
 ) -> LiveRun:
-    """Return the stored live state as it has to be read at ``now``."""
+    """Return the live state as it has to be read at ``now``, of what ``lives_read`` found."""
+    swarm, stored = known or (None, stored_parse(None))
     facts = facts_of(run, swarm, config, checkpoint_epoch)
-    figures, peers = live_stored(swarm)
-    return live_run_build(facts, figures, peers, seq=run.live_seq, now=now)
+    return live_run_build(facts, stored.figures, stored.peers, seq=run.live_seq, now=now)
 
 
 def live_write(

@@ -14,6 +14,7 @@ from web.accounts.credentials import Credential
 from web.accounts.models import Device
 from web.core.errors import AppError
 from web.monitoring.live import live_now
+from web.monitoring.live_kept import StoredLive, lives_read
 from web.monitoring.models import Peer, RunEvent, RunSwarm
 from web.monitoring.series import run_series
 from web.monitoring.spread import revocations_spread
@@ -59,10 +60,15 @@ def live_state(run: Run, viewer: Viewer = None, *, now: datetime | None = None) 
 def live_state_of(
     run: Run, config: RunConfigVersion | None, checkpoint: Checkpoint | None, *, now: datetime
 ) -> dict[str, Any]:
-    """Return the same as :func:`live_state`, in one query, of rows that were read just now."""
-    swarm = RunSwarm.objects.filter(run=run).first()
+    """Return the same as :func:`live_state`, of rows that were read just now.
+
+    One query. The peers' rows are shared: they must not be changed.
+    """
+    known = lives_read([run]).get(run.pk)
     epoch = checkpoint.epoch if checkpoint else None
-    return live_now(run, swarm, config, checkpoint_epoch=epoch, now=now).model_dump(mode="json")
+    live = live_now(run, known, config, checkpoint_epoch=epoch, now=now)
+    peers = dict(known[1].rows) if known else {}
+    return live.model_dump(mode="json", exclude={"peers"}) | {"peers": peers}
 
 
 def runs_summaries(viewer: Viewer, *, now: datetime | None = None) -> list[RunSummary]:
@@ -73,16 +79,20 @@ def runs_summaries(viewer: Viewer, *, now: datetime | None = None) -> list[RunSu
 def summaries_of(runs: Sequence[Run], now: datetime) -> list[RunSummary]:
     """Return the rows of these runs, in two queries."""
     ids = [run.pk for run in runs]
-    swarms = {swarm.run_id: swarm for swarm in RunSwarm.objects.filter(run_id__in=ids)}
+    swarms = lives_read(runs)
     newest = RunConfigVersion.objects.filter(run_id__in=ids).order_by("version")
     configs = {version.run_id: version for version in newest}
     return [_summary(r, swarms.get(r.pk), configs.get(r.pk), now=now) for r in runs]
 
 
 def _summary(
-    run: Run, swarm: RunSwarm | None, config: RunConfigVersion | None, *, now: datetime
+    run: Run,
+    known: tuple[RunSwarm, StoredLive] | None,
+    config: RunConfigVersion | None,
+    *,
+    now: datetime,
 ) -> RunSummary:
-    live = live_now(run, swarm, config, checkpoint_epoch=None, now=now)
+    live = live_now(run, known, config, checkpoint_epoch=None, now=now)
     task: Mapping[str, Any] = config.body["task"] if config else {}
     return RunSummary(
         slug=run.slug,

@@ -73,11 +73,12 @@ def peers_query(params: QueryDict) -> PeersQuery:
     )
 
 
-def peer_rows(state: Mapping[str, Any], query: PeersQuery | None = None) -> list[Row]:
-    """Return the rows to show, in order; never the coordinator's."""
+def peer_rows(every: Iterable[Row], query: PeersQuery | None = None) -> list[Row]:
+    """Return the rows to show of all that :func:`rows_all` found, in order."""
     query = query or PeersQuery()
     words = " ".join(query.words.lower().split())
-    rows = [row for row in rows_all(state) if _is_wanted(row, words, query.chosen)]
+    chosen = query.chosen
+    rows = [row for row in every if _is_wanted(row, words, chosen)]
     name = query.sort.removeprefix("-")
     rows.sort(key=lambda row: (str(row["name"]), row["key"]))
     rows.sort(key=lambda row: _value(row, name), reverse=query.sort.startswith("-"))

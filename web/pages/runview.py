@@ -13,7 +13,8 @@ from web.core.templatetags.ui import short, state_words
 from web.core.wording import STATE_TONES, STATE_WORDS
 from web.monitoring.pace import eta_text, goal_samples, goal_share
 from web.monitoring.selectors import live_state_of, run_events, run_series
-from web.pages.charts import chart_query, polyline
+from web.monitoring.series_kept import run_series_lately
+from web.pages.charts import RANGES, chart_query, polyline
 from web.pages.comb import comb
 from web.pages.configview import config_groups
 from web.pages.peersview import (
@@ -88,7 +89,10 @@ def goal_of(state: Mapping[str, Any]) -> dict[str, Any]:
 def charts_context(run: Run, params: QueryDict, now: datetime) -> dict[str, Any]:
     """Return the part of the charts."""
     query = chart_query(params)
-    series = run_series(run, SERIES, query.start(now), query.end, CHART_POINTS)
+    if query.is_zoomed:
+        series = run_series(run, SERIES, query.start(now), query.end, CHART_POINTS)
+    else:
+        series = run_series_lately(run, SERIES, RANGES[query.range], CHART_POINTS, now)
     return {
         "chart": query,
         "series_rows": series_rows(series),
@@ -102,7 +106,8 @@ def peers_context(
 ) -> dict[str, Any]:
     """Return the part of the peers."""
     query = peers_query(params)
-    rows, every = peer_rows(state, query), rows_all(state)
+    every = rows_all(state)
+    rows = peer_rows(every, query)
     own_name = viewer.get_username()
     shown = rows[:MAX_ROWS]
     fastest = max((row["samples_per_second"] for row in shown), default=0.0)
