@@ -7,7 +7,7 @@ import { Feed } from "./feed.js";
 import { evidence, loss, number, percent, seconds, short } from "./format.js";
 import { etaText, goalSamples, goalShare } from "./pace.js";
 import { Peers } from "./peers.js";
-import { nextSeconds, samplesNow } from "./state.js";
+import { counterNext, nextSeconds, samplesNow } from "./state.js";
 
 const STALE_SECONDS = 20; // as in evidence.js: then nobody knows what the swarm does
 const BANNER_MS = 3000;
@@ -23,6 +23,7 @@ const peers = new Peers(/** @type {HTMLElement} */ (document.getElementById("pee
 /** What the site says, and what follows from it by now. */
 let told = first;
 let state = first;
+let counted = 0;
 
 /** @type {Record<string, (value: any) => string>} */
 const FORMATS = {
@@ -105,7 +106,8 @@ function moving() {
   const isStale = age > STALE_SECONDS;
   for (const element of main.querySelectorAll("[data-fresh]")) element.classList.toggle("is-stale", isStale);
   const elapsed = state.as_of ? Math.max(0, (siteNow() - Date.parse(state.as_of)) / 1000) : 0;
-  textSet("[data-counter]", number(samplesNow(state, isStill || isStale ? 0 : elapsed, STALE_SECONDS)));
+  counted = counterNext(counted, samplesNow(state, isStill || isStale ? 0 : elapsed, STALE_SECONDS));
+  textSet("[data-counter]", number(counted));
   textSet("[data-goal]", goalText());
   const rest = isStale ? null : nextSeconds(state, elapsed);
   const text = rest === null ? (state.state === "averaging" && !isStale ? "averaging now" : "") : `averaging in ${seconds(rest)}`;

@@ -54,6 +54,15 @@ export function samplesNow(state, elapsed, limit) {
 }
 
 /**
+ * The large number as it goes on: what was trained is never less than what was shown. An epoch's
+ * samples are in no figure between its end and the coordinator's report of it, some seconds.
+ * @param {number} shown @param {number} next @returns {number}
+ */
+export function counterNext(shown, next) {
+  return Math.max(shown, next);
+}
+
+/**
  * Seconds until the target batch size is reached, or null when that cannot be said.
  * @param {LiveState} state @param {number} elapsed @returns {number | null}
  */

@@ -160,7 +160,7 @@ def test_saved_states_are_evaluated_by_themselves_where_the_coordinator_keeps_th
         assert not [item for item in items if item["state"] == "failed"], items
         return next((item for item in items if item["state"] == "done"), None)
 
-    found = wait_for("an evaluation", done, 90)
+    found = wait_for("an evaluation", done, 200)
     assert found["num_samples"] == 64
     assert set(found["metrics"]) == {"loss", "accuracy"}  # type: ignore[call-overload]
     page = own_site.run_url.replace("python-docs", "small")

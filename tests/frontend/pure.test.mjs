@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { cellSlots, epochShares } from "../../static/js/comb.js";
 import * as format from "../../static/js/format.js";
 import { chartRows, positive, seriesAppend } from "../../static/js/series.js";
-import { applied, backoff, nextSeconds, patched, samplesNow } from "../../static/js/state.js";
+import { applied, backoff, counterNext, nextSeconds, patched, samplesNow } from "../../static/js/state.js";
 
 const cases = JSON.parse(readFileSync(new URL("cases.json", import.meta.url), "utf8"));
 const state = {
@@ -64,6 +64,15 @@ test("the counter moves with the speed, and stands when stale or not training", 
   assert.equal(samplesNow(state, 100, 20), 190);
   assert.equal(samplesNow(state, 2, 0), 110);
   assert.equal(samplesNow({ ...state, state: "paused" }, 2, 20), 110);
+});
+
+test("the large number does not go back while an epoch's report is on its way", () => {
+  const ending = { samples_total: 4096, samples_accumulated: 4000, samples_per_second: 0, state: "training" };
+  const begun = { ...ending, samples_accumulated: 32 };
+  const reported = { ...begun, samples_total: 8192 };
+  let shown = 0;
+  const seen = [ending, begun, reported].map((state) => (shown = counterNext(shown, samplesNow(state, 0, 20))));
+  assert.deepEqual(seen, [8096, 8096, 8224]);
 });
 
 test("the next averaging is foretold only while training", () => {
