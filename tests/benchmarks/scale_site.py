@@ -7,6 +7,7 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management import call_command
@@ -19,6 +20,7 @@ from tests.factories import user_make
 from tests.factories_runs import run_make, snapshot_take, swarm_make
 from web.accounts.models import Device, User
 from web.contributions.models import ContributionTotal
+from web.monitoring import series_kept
 from web.monitoring.models import EpochRecord, Peer, RunEvent, RunSwarm
 from web.runs.models import Run
 
@@ -100,9 +102,20 @@ def live_peers_set(run: Run, count: int) -> None:
     swarm.save()
 
 
-def page_measure(path: str, rounds: int) -> dict[str, Any]:
+def news_come(run: Run) -> None:
+    """As a snapshot would have it: what this process keeps of the run is old."""
+    RunSwarm.objects.filter(run=run).update(received_at=timezone.now())
+    series_kept._kept.clear()
+
+
+def page_measure(
+    path: str, rounds: int, news: Callable[[], None] = lambda: None, viewer: User | None = None
+) -> dict[str, Any]:
     client = Client(headers={"host": "127.0.0.1"})
+    if viewer is not None:
+        client.force_login(viewer)
     client.get(path)  # templates are compiled once per process
+    news()
     with CaptureQueriesContext(
         connection,
     ) as captured:
@@ -111,6 +124,7 @@ def page_measure(path: str, rounds: int) -> dict[str, Any]:
     assert answer.status_code == 200, answer.status_code
     times, own = [], []
     for _ in range(rounds):
+        news()
         began, began_own = time.perf_counter(), time.process_time()
         client.get(path)
         times.append(1000 * (time.perf_counter() - began))
@@ -150,5 +164,12 @@ def main(known: int, points: int, rounds: int) -> None:
         live_peers_set(run, live)
         for path in ("/runs/demo/", "/runs/demo/?range=24h", "/api/v1/runs/demo/state/"):
             tables.append({"live": live} | page_measure(path, rounds))
+        more: dict[str, dict[str, Any]] = {
+            "signed in": {"viewer": alice},
+            "after news": {"news": lambda: news_come(run)},
+        }
+        for words, options in more.items():
+            row = page_measure("/runs/demo/", rounds, **options)
+            tables.append({"live": live} | row | {"path": f"/runs/demo/ {words}"})
     plans = [{"sql": sql, "plan": explain(sql)} for sql in tables[0]["heaviest"]]
     sys.stdout.write(json.dumps({"pages": tables, "plans": plans}) + "\n")

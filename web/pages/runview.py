@@ -55,7 +55,7 @@ def run_view(
     """
     configs = configs_last(run, 2)
     config = configs[0] if configs else None
-    checkpoints = list(run.checkpoints.all()[:MAX_CHECKPOINTS])
+    checkpoints = list(run.checkpoints.defer("manifest")[:MAX_CHECKPOINTS])
     state = live_state_of(run, config, checkpoints[0] if checkpoints else None, now=now)
     events = run_events(run, MAX_EVENTS + 1)
     context = {
