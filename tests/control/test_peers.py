@@ -9,7 +9,15 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories import token_make, user_make
-from tests.factories_runs import Swarm, Volunteer, peer_make, run_make, snapshot_take, swarm_make
+from tests.factories_runs import (
+    Swarm,
+    Volunteer,
+    observation_make,
+    peer_make,
+    run_make,
+    snapshot_take,
+    swarm_make,
+)
 from training.protocol.api import PassRequest, PassResponse
 from training.protocol.errors import ErrorCode
 from training.protocol.names import TRAINER_VERSION
@@ -64,7 +72,14 @@ def test_the_table_shows_what_the_public_one_does_not(desk: Client, swarm: Swarm
     assert "192.0.2.7" in page
     assert "renewed" in page
     assert "machine 0" in page
-    assert "192.0.2.7" in desk.get(address(swarm.volunteers[0])).text
+    now = timezone.now()
+    slow, quick = swarm.volunteers
+    peers = (observation_make(slow, now, epoch=4), observation_make(quick, now, epoch=6))
+    snapshot_take(swarm, now, epoch=6, peers=peers)
+    own = desk.get(address(slow)).text
+    assert "192.0.2.7" in own
+    assert "epoch 4 (2 behind)" in own
+    assert "behind)" not in desk.get(address(quick)).text
     viewer = Client()
     viewer.force_login(user_make("frank"))
     RunMember.objects.create(

@@ -90,7 +90,7 @@ def peer_rows(run: Run, peers: Iterable[Peer], rights: frozenset[Right]) -> list
     """Return peers with live figures, pass, addresses and standing, in five queries."""
     rows = list(peers)
     known = lives_read([run]).get(run.pk)
-    live = known[1].rows if known else {}
+    live, epoch = (known[1].rows, known[1].figures.epoch) if known else ({}, 0)
     standings = standings_of(run, [peer.device_id for peer in rows])
     addresses = _addresses(run, rows) if Right.ADDRESSES in rights else {}
     now, lifetime = timezone.now(), timedelta(seconds=settings.PASS_LIFETIME_SECONDS)
@@ -103,7 +103,7 @@ def peer_rows(run: Run, peers: Iterable[Peer], rights: frozenset[Right]) -> list
                 "peer": peer,
                 "live": shown,
                 "rate": shown.get("samples_per_second"),
-                "lag": live.get("epoch", 0) - shown["epoch"] if shown else None,
+                "lag": max(0, epoch - shown["epoch"]) if shown else None,
                 "pass_until": renewed + lifetime if renewed else None,
                 "has_pass": bool(renewed and renewed + lifetime > now),
                 "is_fresh": bool(renewed and now - renewed < HEARTBEAT_FRESH),
