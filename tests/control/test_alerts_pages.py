@@ -12,10 +12,11 @@ from django.test import Client, RequestFactory
 from django.utils import timezone
 
 from tests.factories import node_make, user_make
+from tests.factories_alerts import alert_make
 from tests.factories_runs import run_make, snapshot_take, swarm_make
 from web.accounts.models import User
 from web.alerts.kinds import AlertKind
-from web.alerts.models import Alert, AlertEvent, AlertMail, Webhook
+from web.alerts.models import AlertMail, Webhook
 from web.alerts.selectors import values_of
 from web.core.admin import ReadOnlyAdmin
 from web.core.redis import redis_client
@@ -37,16 +38,6 @@ def run(alice: User) -> Run:
 def desk(client: Client, alice: User) -> Client:
     client.force_login(alice)
     return client
-
-
-def alert_make(run: Run | None, kind: str = AlertKind.NO_EPOCH, **fields: Any) -> Alert:
-    now = timezone.now()
-    words = {"severity": "critical", "sentence": "No epoch was finished for 20 min."}
-    alert = Alert.objects.create(
-        run=run, kind=kind, judged_at=now, opened_at=now, **(words | fields)
-    )
-    AlertEvent.objects.create(alert=alert, kind="opened", at=now, text=alert.sentence)
-    return alert
 
 
 def test_an_alert_is_seen_acknowledged_and_muted(desk: Client, run: Run) -> None:
