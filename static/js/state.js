@@ -48,14 +48,14 @@ export function applied(state, message) {
  * @returns {number}
  */
 export function samplesNow(state, elapsed, limit) {
-  const known = state.samples_total + state.samples_accumulated;
+  const known = state.samples_total + state.samples_pending + state.samples_accumulated;
   const moves = state.state === "training";
   return known + (moves ? state.samples_per_second * Math.min(Math.max(0, elapsed), limit) : 0);
 }
 
 /**
- * The large number as it goes on: what was trained is never less than what was shown. An epoch's
- * samples are in no figure between its end and the coordinator's report of it, some seconds.
+ * The large number as it goes on: what was trained is never less than what was shown, though the
+ * last samples of an epoch may have been foretold.
  * @param {number} shown @param {number} next @returns {number}
  */
 export function counterNext(shown, next) {

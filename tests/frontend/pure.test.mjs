@@ -8,7 +8,7 @@ import { applied, backoff, counterNext, nextSeconds, patched, samplesNow } from 
 
 const cases = JSON.parse(readFileSync(new URL("cases.json", import.meta.url), "utf8"));
 const state = {
-  seq: 5, state: "training", epoch: 2, samples_total: 100, samples_accumulated: 10,
+  seq: 5, state: "training", epoch: 2, samples_total: 100, samples_pending: 0, samples_accumulated: 10,
   samples_per_second: 4, target_batch_size: 50, as_of: "2026-01-01T00:00:10Z",
   peers: { a: { name: "a", samples_per_second: 1, epoch: 2 }, b: { name: "b", samples_per_second: 3, epoch: 1 } },
 };
@@ -67,7 +67,7 @@ test("the counter moves with the speed, and stands when stale or not training", 
 });
 
 test("the large number does not go back while an epoch's report is on its way", () => {
-  const ending = { samples_total: 4096, samples_accumulated: 4000, samples_per_second: 0, state: "training" };
+  const ending = { samples_total: 4096, samples_pending: 0, samples_accumulated: 4000, samples_per_second: 0, state: "training" };
   const begun = { ...ending, samples_accumulated: 32 };
   const reported = { ...begun, samples_total: 8192 };
   let shown = 0;

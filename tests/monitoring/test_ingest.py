@@ -34,6 +34,24 @@ def swarm(alice: User, bob: User) -> Swarm:
     return swarm_make(run_make(alice), 2, users=[bob])
 
 
+def test_samples_stay_in_the_sum_between_an_epochs_end_and_its_report(swarm: Swarm) -> None:
+    now = timezone.now()
+
+    def shown() -> int:
+        state = live_state(swarm.run, now=now)
+        return sum(state[f"samples_{name}"] for name in ("total", "pending", "accumulated"))
+
+    snapshot_take(swarm, now - timedelta(seconds=9), samples_accumulated=90)
+    assert shown() == 90
+    snapshot_take(swarm, now - timedelta(seconds=6), epoch=1, samples_accumulated=5)
+    assert shown() == 95
+    snapshot_take(swarm, now - timedelta(seconds=3), epoch=1, samples_accumulated=7)
+    assert shown() == 97
+    reports = (report_make(swarm, 0, now),)
+    snapshot_take(swarm, now, epoch=1, samples_accumulated=9, finished_epochs=reports)
+    assert (shown(), live_state(swarm.run, now=now)["samples_pending"]) == (109, 0)
+
+
 def test_a_snapshot_becomes_live_state_history_ledger_and_messages(swarm: Swarm) -> None:
     now = timezone.now()
     snapshot_take(swarm, now - timedelta(seconds=20))

@@ -172,7 +172,9 @@ class LiveRun(TolerantModel):
     target_batch_size: PositiveInt
     samples_accumulated: NonNegativeInt
     samples_total: NonNegativeInt
-    """Samples of all finished epochs."""
+    """Samples of all finished epochs that were reported."""
+    samples_pending: NonNegativeInt = 0
+    """Of epochs that ended and are not reported yet, as far as they were seen."""
     samples_per_second: NonNegativeFloat
     loss: float | None = None
     first_loss: float | None = None

@@ -135,9 +135,18 @@ def _figures(snapshot: SwarmSnapshot, known: Figures, news: EpochNews) -> Figure
         loss=snapshot.loss if snapshot.loss is not None else known.loss,
         first_loss=known.first_loss if known.first_loss is not None else news.first_loss,
         samples_total=known.samples_total + news.samples,
+        samples_pending=_samples_pending(snapshot, known, news),
         pace_low=low,
         pace_high=high,
     )
+
+
+def _samples_pending(snapshot: SwarmSnapshot, known: Figures, news: EpochNews) -> int:
+    """Between an epoch's end and its report, some seconds, its samples would be in no figure."""
+    if news.lines or snapshot.epoch < known.epoch:
+        return 0
+    has_ended = snapshot.epoch > known.epoch and known.as_of is not None
+    return known.samples_pending + (known.samples_accumulated if has_ended else 0)
 
 
 def _epoch_started_at(snapshot: SwarmSnapshot, known: Figures) -> datetime:

@@ -51,6 +51,8 @@ class Figures:
     loss: float | None = None
     first_loss: float | None = None
     samples_total: int = 0
+    samples_pending: int = 0
+    """Of epochs that ended and are not reported yet, as far as they were seen."""
     pace_low: float | None = None
     """Samples per second over whole epochs (:mod:`web.monitoring.pace`)."""
     pace_high: float | None = None
@@ -67,6 +69,7 @@ def figures_of(live: LiveRun) -> Figures:
         loss=live.loss,
         first_loss=live.first_loss,
         samples_total=live.samples_total,
+        samples_pending=live.samples_pending,
         pace_low=live.pace_low,
         pace_high=live.pace_high,
     )
@@ -97,6 +100,7 @@ def live_run_build(
         target_batch_size=facts.target_batch_size,
         samples_accumulated=figures.samples_accumulated,
         samples_total=figures.samples_total,
+        samples_pending=figures.samples_pending,
         samples_per_second=figures.samples_per_second,
         loss=figures.loss,
         first_loss=figures.first_loss,
