@@ -240,7 +240,8 @@ def test_metrics_of_the_present_epoch_and_of_other_roles_are_no_claims() -> None
     book = settled_book()
     book.observe(progress("alice", 2, 0, 0))
     book.observe_metrics(key_of("bob"), metrics(1, 1, {1: 99, 5: 99}), at(1))
-    book.observe_metrics(key_of("charlie"), metrics(2, 1, {1: 99}, role=Role.COORDINATOR), at(1))
+    for role in (Role.COORDINATOR, Role.AUXILIARY):
+        book.observe_metrics(key_of("charlie"), metrics(2, 1, {1: 99}, role=role), at(1))
     assert [r.work for r in book.close(at(50))] == [()]
 
 

@@ -13,7 +13,7 @@ from training.protocol.envelope import sign
 from training.protocol.keys import key_generate, key_thumbprint, peer_id_of
 from training.protocol.metrics import EpochSamples, PeerMetrics
 from training.protocol.names import TYP_METRICS
-from training.protocol.states import PeerState, Reach
+from training.protocol.states import PeerState, Reach, Role
 from training.swarm.records import MetricsNumbers, MetricsRecord, ProgressRecord
 
 CONFIG = RunConfig(run="demo", title="Demo", version=1, task=TaskConfig(name="tiny"))
@@ -136,6 +136,13 @@ def test_a_record_that_claims_to_come_from_the_future_was_seen_now() -> None:
 def test_a_peer_that_does_not_train_has_no_part_in_the_figures(state: PeerState) -> None:
     view = SwarmView(CONFIG)
     view.take_metrics([record(state=state)], at(0))
+    assert not only_peer(view).is_training
+
+
+def test_an_auxiliary_peer_is_seen_but_moves_no_figure() -> None:
+    view = SwarmView(CONFIG)
+    view.take_metrics([record(role=Role.AUXILIARY, epoch=40)], at(0))
+    assert only_peer(view).observation.epoch == 40
     assert not only_peer(view).is_training
 
 

@@ -69,7 +69,12 @@ def dht_peer(
 
 @contextmanager
 def training_peer(
-    folder: Path, config: RunConfig, peers: Sequence[str] = (), **options: Any
+    folder: Path,
+    config: RunConfig,
+    peers: Sequence[str] = (),
+    *,
+    kind: type[SwarmOptimizer] = SwarmOptimizer,
+    **options: Any,
 ) -> Iterator[Peer]:
     """A peer with a model and an optimizer; nothing is trained by itself."""
     with dht_peer(folder, config, peers, **options) as peer:
@@ -82,6 +87,7 @@ def training_peer(
             param_groups=groups,
             optimizer_factory=factory,
             scheduler_factory=scheduler_build(config.optimizer),
+            kind=kind,
         )
         try:
             yield peer

@@ -1,7 +1,8 @@
 """Our trainer without a site: ``python -m tests.swarm.trainer_process FOLDER MIN_EPOCH PEERS…``.
 
 What the trainer says goes to ``FOLDER/events.jsonl``, its addresses are in its DHT records. A
-file ``FOLDER/pause`` pauses it. SIGTERM makes it leave well; the exit code is the trainer's.
+file ``FOLDER/pause`` pauses it; with a file ``FOLDER/assist`` it is an auxiliary peer. SIGTERM
+makes it leave well; the exit code is the trainer's.
 """
 
 import json
@@ -18,7 +19,7 @@ from training.protocol.config import RunConfig
 from training.protocol.envelope import sign
 from training.protocol.keys import key_generate
 from training.protocol.names import TYP_METRICS
-from training.protocol.states import Command
+from training.protocol.states import Command, Role
 from training.trainer.run import trainer_run
 from training.trainer.session import TrainerSession, TrainerStats
 
@@ -70,6 +71,7 @@ def main(folder: Path, min_epoch: int, peers: list[str]) -> int:
         min_epoch=min_epoch,
         artifacts=folder,
         work_dir=folder,
+        role=Role.AUXILIARY if (folder / "assist").exists() else Role.TRAINER,
         threads=1,
         micro_batch=8,
     )

@@ -20,6 +20,7 @@ class Arguments(argparse.Namespace):
     name: str = ""
     token_file: str | None = None
     client_mode: bool = False
+    role: str = "trainer"
     port: int | None = None
     bind: str | None = None
     threads: int | None = None
@@ -84,6 +85,12 @@ def _join(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> No
     join.add_argument("--name", default="", help="name of this device (default: host name)")
     join.add_argument(
         "--client-mode", action="store_true", help="accept no connections from other peers"
+    )
+    join.add_argument(
+        "--role",
+        choices=("trainer", "auxiliary"),
+        default="trainer",
+        help="auxiliary: compute nothing, only help others to average",
     )
     join.add_argument("--threads", type=_positive, metavar="N", help="CPU threads to use")
     join.add_argument("--micro-batch", type=_positive, metavar="N", help="samples per micro-step")

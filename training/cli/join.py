@@ -9,7 +9,7 @@ from training.cli.output import Output
 from training.cli.seat import Seat, process_restart, restarts_read, seat_open
 from training.cli.signals import StopSignals
 from training.cli.stint import StintEnd, stint_run
-from training.client.errors import ExitCode
+from training.client.errors import ClientError, ExitCode
 from training.client.status import StatusFile, status_read
 from training.client.store import run_locked
 from training.protocol.names import TRAINER_VERSION
@@ -22,7 +22,8 @@ _STEADY_SECONDS = 600.0
 
 def join(args: Arguments, out: Output) -> int:
     """Log in if needed, verify, check, train; begin again after failures that may pass."""
-    with StopSignals() as signals, seat_open(args, role=Role.TRAINER, stop=signals.stop) as seat:
+    role = role_of(args)
+    with StopSignals() as signals, seat_open(args, role=role, stop=signals.stop) as seat:
         log = log_file_open(seat.home.logs, f"join-{seat.address.slug}")
         with logging_to(log), run_locked(seat.joiner.folder):
             if restarts_read() == 0:
@@ -43,6 +44,23 @@ def join(args: Arguments, out: Output) -> int:
                 return int(ExitCode.FINE)
     process_restart(restarts + 1)
     raise AssertionError("this process is another one now")
+
+
+def role_of(args: Arguments) -> Role:
+    """Return the role to join in.
+
+    Raises:
+        ClientError: an auxiliary peer that others cannot reach has nothing to do.
+    """
+    role = Role(args.role)
+    if role is Role.AUXILIARY and args.client_mode:
+        raise ClientError(
+            "auxiliary_unreachable",
+            "an auxiliary peer averages what others send to it, and --client-mode lets nobody in",
+            "Leave out one of --client-mode and --role auxiliary.",
+            exit_code=ExitCode.USAGE,
+        )
+    return role
 
 
 def again_wait(restarts: int, chance: float) -> float:
@@ -66,9 +84,8 @@ def _status_fail(seat: Seat, end: StintEnd) -> None:
     """Leave the failure in the status file, beside the last numbers."""
     if end.error is None:
         return
-    status = StatusFile(
-        seat.joiner.folder, role=Role.TRAINER, peer_id=seat.home.swarm_key().peer_id
-    )
+    peer_id = seat.home.swarm_key().peer_id
+    status = StatusFile(seat.joiner.folder, role=seat.joiner.role, peer_id=peer_id)
     kept = status_read(status.path)
     if kept is not None:
         status.update(epoch=kept.epoch, samples_total=kept.samples_total, loss=kept.loss)

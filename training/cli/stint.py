@@ -17,7 +17,7 @@ from training.client.status import StatusFile
 from training.protocol.config import RunConfig
 from training.protocol.errors import ErrorCode
 from training.protocol.names import TYP_METRICS
-from training.protocol.states import Command, Role
+from training.protocol.states import Command
 from training.trainer.control import TrainerControl
 from training.trainer.session import TrainerSession
 
@@ -45,7 +45,7 @@ def stint_run(
     peer_id = ""
     try:
         peer_id = seat.home.swarm_key().peer_id
-        status = StatusFile(seat.joiner.folder, role=Role.TRAINER, peer_id=peer_id)
+        status = StatusFile(seat.joiner.folder, role=seat.joiner.role, peer_id=peer_id)
         status.update(phase="joining")
         status.start()
         try:
@@ -131,6 +131,7 @@ class _Stint:
             bind=bind_address(args, self._seat.address),
             port=args.port or 0,
             client_mode=args.client_mode,
+            role=self._seat.joiner.role,
             threads=args.threads,
             micro_batch=args.micro_batch,
             control=self._control,

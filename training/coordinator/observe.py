@@ -12,7 +12,7 @@ from training.protocol.config import RunConfig
 from training.protocol.envelope import EnvelopeError, peek_body
 from training.protocol.keys import peer_id_of
 from training.protocol.metrics import PeerMetrics, PeerObservation
-from training.protocol.states import PeerState, Reach
+from training.protocol.states import PeerState, Reach, Role
 from training.swarm.records import MetricsRecord, ProgressRecord
 
 GONE_AFTER = timedelta(seconds=60)
@@ -131,8 +131,14 @@ class SwarmView:
             loss=_loss(seen),
             jws=seen.record.jws if seen else "",
         )
-        working = metrics is None or metrics.state in _WORKING
-        return PeerView(observation, _loss_samples(seen), is_training=working and not has_left)
+        return PeerView(
+            observation, _loss_samples(seen), is_training=_is_training(metrics) and not has_left
+        )
+
+
+def _is_training(metrics: PeerMetrics | None) -> bool:
+    """Whether a peer computes by its own word; one that gives none is taken for a trainer."""
+    return metrics is None or (metrics.role is Role.TRAINER and metrics.state in _WORKING)
 
 
 def _newest_numbers(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import hivemind
 import torch
@@ -33,6 +33,7 @@ _FIND_ROUNDS = 3.0
 """Looking for a group is given up after so many matchmaking times."""
 _SHUTDOWN_SECONDS = 1.0
 _POLL_SECONDS = 0.25
+_NEVER = 10**9
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,9 @@ class FinishedEpoch:
 
 class SwarmOptimizer(hivemind.Optimizer):
     """One ``step`` per micro-batch; see :func:`swarm_optimizer`."""
+
+    assists: ClassVar[bool] = False
+    """Whether it only averages what others send."""
 
     def __init__(self, *, known: KnownState | None = None, **kwargs: Any) -> None:
         self.finished: list[FinishedEpoch] = []
@@ -240,7 +244,7 @@ def swarm_optimizer(
     param_groups: list[dict[str, Any]],
     optimizer_factory: Callable[[Iterable[Any]], torch.optim.Optimizer],
     scheduler_factory: Callable[[torch.optim.Optimizer], Any],
-    auxiliary: bool = False,
+    kind: type[SwarmOptimizer] = SwarmOptimizer,
     checkpoint: CheckpointManifest | None = None,
 ) -> SwarmOptimizer:
     """Return the optimizer that trains a model's parameters with the swarm of ``dht``.
@@ -256,7 +260,7 @@ def swarm_optimizer(
     patience = min(swarm.averaging_timeout_seconds, _FIND_ROUNDS * swarm.matchmaking_seconds)
     averaging = {"request_timeout": swarm.request_timeout_seconds, "find_timeout": patience}
     with sigint_kept():
-        return SwarmOptimizer(
+        return kind(
             known=known_state(checkpoint),
             dht=dht,
             run_id=config.swarm_id,
@@ -268,10 +272,10 @@ def swarm_optimizer(
             averaging_timeout=swarm.averaging_timeout_seconds,
             next_chunk_timeout=chunk_timeout,
             load_state_timeout=swarm.load_state_timeout_seconds,
-            average_state_every=swarm.average_state_every,
+            average_state_every=_NEVER if kind.assists else swarm.average_state_every,
             offload_optimizer=True,
             client_mode=dht.client_mode,
-            auxiliary=auxiliary,
+            auxiliary=kind.assists,
             grad_compression=compression,
             state_averaging_compression=compression,
             # 16 bits would turn a third of the optimizer's second moments into zeros.

@@ -12,7 +12,7 @@ from training.protocol.metrics import (
 )
 from training.protocol.names import TRAINER_VERSION
 from training.protocol.rounds import round_seen, rounds_that_fit
-from training.protocol.states import PeerState, Role
+from training.protocol.states import PeerState
 from training.swarm.clock import swarm_now
 from training.swarm.optimizer import FinishedEpoch, SwarmOptimizer
 from training.trainer.session import TrainerSession, TrainerStats
@@ -96,7 +96,7 @@ class Book:
             run=config.run,
             lineage=config.lineage,
             peer_id=self._session.key.peer_id,
-            role=Role.TRAINER,
+            role=self._session.role,
             state=self.state,
             config_version=config.version,
             epoch=self._optimizer.local_epoch,

@@ -14,6 +14,7 @@ from training.client.gate import gate_for
 from training.client.refusals import PASSING, refusal_error, refusal_of
 from training.protocol.admission import Verdict
 from training.swarm.admission import admission_ask
+from training.swarm.assist import AssistingOptimizer
 from training.swarm.clock import swarm_clock_set, swarm_time
 from training.swarm.dht import SwarmError, dht_start, dht_stop
 from training.swarm.optimizer import SwarmOptimizer, swarm_optimizer
@@ -128,6 +129,7 @@ def _enter(
             param_groups=groups,
             optimizer_factory=factory,
             scheduler_factory=scheduler_build(config.optimizer),
+            kind=AssistingOptimizer if session.assists else SwarmOptimizer,
             checkpoint=session.checkpoint,
         )
     except BaseException:

@@ -13,9 +13,9 @@ from training.protocol.states import PeerState
 from training.swarm.dht import SwarmError
 from training.swarm.optimizer import SwarmOptimizer
 from training.tasks.task import Batch, Task
-from training.trainer.book import Book
 from training.trainer.devices import Place
 from training.trainer.guard import WeightGuard, gradients_are_finite
+from training.trainer.member import PAUSE_SECONDS, MemberLoop
 from training.trainer.publisher import Publisher
 from training.trainer.session import TrainerSession, TrainerUI
 
@@ -23,10 +23,9 @@ _MAX_BAD_STEPS = 50
 _MAX_LOST_STATES = 8
 _LAST_EPOCH_SECONDS = 90.0
 """How long a trainer stays after the last epoch, for others to take its state."""
-_PAUSE_SECONDS = 2.0
 
 
-class TrainingLoop:
+class TrainingLoop(MemberLoop):
     """Trains until it is told to stop or the run has reached its last epoch."""
 
     def __init__(
@@ -42,10 +41,10 @@ class TrainingLoop:
         status: StatusFile,
         ui: TrainerUI,
     ) -> None:
-        self._session, self._task, self._model, self._place = session, task, model, place
-        self._batches, self._optimizer, self._publisher = batches, optimizer, publisher
-        self._status, self._ui = status, ui
-        self._book = Book(session, optimizer)
+        super().__init__(
+            session=session, optimizer=optimizer, publisher=publisher, status=status, ui=ui
+        )
+        self._task, self._model, self._place, self._batches = task, model, place, batches
         self._guard = WeightGuard(optimizer.opt, optimizer.state_averager.lock_averaged_tensors)
         self._bad_steps = 0
         self._epoch = optimizer.local_epoch
@@ -139,44 +138,6 @@ class TrainingLoop:
         else:
             self._tell()
 
-    def _tell_notes(self, epoch: int, notes: tuple[str, ...]) -> None:
-        for note in notes:
-            self._ui.line(f"epoch {epoch}: {note}")
-
-    def _enter_state(self, state: PeerState) -> None:
-        self._book.state = state
-        self._ui.phase(state.value)
-        self._tell()
-
-    def _tell(self) -> None:
-        """Put the newest numbers where publisher, heartbeat, status file and person find them."""
-        book, epoch = self._book, self._optimizer.local_epoch
-        self._session.control.report(
-            epoch=epoch, samples_total=book.samples_total, state=book.state
-        )
-        stats = book.stats()
-        self._publisher.offer(book.metrics())
-        self._status.update(
-            phase="leaving" if book.state is PeerState.LEFT else stats.phase,
-            epoch=epoch,
-            samples_total=book.samples_total,
-            samples_per_second=book.samples_per_second,
-            loss=book.losses.loss,
-        )
-        self._ui.progress(stats)
-
-    def _pause(self) -> None:
-        control = self._session.control
-        self._book.is_paused = True
-        self._ui.phase("paused")
-        with self._book.clock.pausing():
-            while control.is_paused and not control.stopping.is_set():
-                self._tell()
-                control.wait(_PAUSE_SECONDS)
-        self._book.is_paused = False
-        self._optimizer.tracker.performance_ema.reset_timer()
-        self._enter_state(PeerState.TRAINING)
-
     def _resynchronise(self, reason: str) -> None:
         """Take over the swarm's state, in a bounded number of attempts."""
         control = self._session.control
@@ -194,10 +155,6 @@ class TrainingLoop:
         self._optimizer.zero_grad()
         self._after_step()
 
-    def _is_last_epoch(self) -> bool:
-        last = self._session.config.max_epochs
-        return last is not None and self._optimizer.local_epoch >= last
-
     def _linger(self) -> None:
         """Stay, without training, until the last state has surely been saved."""
         control = self._session.control
@@ -206,4 +163,4 @@ class TrainingLoop:
         end = time.monotonic() + _LAST_EPOCH_SECONDS
         while time.monotonic() < end and not control.stopping.is_set():
             self._tell()
-            control.wait(_PAUSE_SECONDS)
+            control.wait(PAUSE_SECONDS)

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from itertools import chain
@@ -15,12 +15,14 @@ from training.client.status import StatusFile
 from training.protocol.claims import CheckpointManifest
 from training.protocol.errors import ErrorCode
 from training.protocol.metrics import PeerMetrics
-from training.protocol.states import PeerState, Role
+from training.protocol.states import PeerState
 from training.swarm.dht import SwarmError, metrics_store
+from training.swarm.optimizer import SwarmOptimizer
 from training.swarm.processes import swarm_log_to
 from training.swarm.state_files import StateShapeError, schema_sha256
 from training.tasks.registry import task_get
 from training.tasks.task import Batch, Task, TaskError
+from training.trainer.assist import AssistingLoop
 from training.trainer.devices import (
     Place,
     batches_split,
@@ -30,8 +32,11 @@ from training.trainer.devices import (
 )
 from training.trainer.entry import Membership, swarm_enter
 from training.trainer.loop import TrainingLoop
+from training.trainer.member import MemberLoop
 from training.trainer.publisher import Publisher
 from training.trainer.session import TrainerSession, TrainerUI
+
+LoopMake = Callable[[SwarmOptimizer, Publisher[PeerMetrics]], MemberLoop]
 
 _log = logging.getLogger(__name__)
 _GOODBYE_SECONDS = 1.0
@@ -40,13 +45,13 @@ _STATES = {"joining": PeerState.JOINING, "syncing": PeerState.SYNCING}
 
 
 def trainer_run(session: TrainerSession, *, ui: TrainerUI) -> int:
-    """Train until stopped; call it from the main thread. Return an exit code.
+    """Train, or assist, until stopped; call it from the main thread. Return an exit code.
 
     Raises:
         ClientError: it cannot go on; the person is told what happened and what to do.
     """
     swarm_log_to(session.work_dir / "swarm.log")
-    status = StatusFile(session.work_dir, role=Role.TRAINER, peer_id=session.key.peer_id)
+    status = StatusFile(session.work_dir, role=session.role, peer_id=session.key.peer_id)
     status.start()
     try:
         _Trainer(session, status, ui).run()
@@ -102,15 +107,15 @@ class _Trainer:
         self._ui.phase("preparing model and data")
         place = place_choose(threads=session.threads)
         task = task_get(session.config.task.name)
-        model = task.model_build(session.config, session.artifacts).to(place.device)
+        model = task.model_build(session.config, session.artifacts)
         schema_check(model, session.checkpoint)
-        batches = self._batches(task, model, place)
+        loop_make = self._assisting if session.assists else self._training(task, model, place)
         while not session.control.stopping.is_set():
             membership = swarm_enter(session, model, self._tell)
             if membership is None:
                 return
             try:
-                self._train(task, model, place, batches, membership)
+                self._take_part(membership, loop_make)
                 return
             except SwarmError as error:
                 _log.warning("run %s: %s; entering anew", session.config.run, error.detail)
@@ -119,32 +124,45 @@ class _Trainer:
                 self._ui.phase("leaving")
                 membership.leave()
 
-    def _train(
-        self,
-        task: Task,
-        model: torch.nn.Module,
-        place: Place,
-        batches: Iterator[Batch],
-        membership: Membership,
-    ) -> None:
+    def _take_part(self, membership: Membership, loop_make: LoopMake) -> None:
         publisher = Publisher(
             partial(self._publish, membership), seconds=self._session.config.report.publish_seconds
         )
         publisher.start()
         try:
-            TrainingLoop(
+            loop_make(membership.optimizer, publisher).run()
+        finally:
+            publisher.stop(timeout=_GOODBYE_SECONDS)
+
+    def _training(self, task: Task, model: torch.nn.Module, place: Place) -> LoopMake:
+        batches = self._batches(task, model.to(place.device), place)
+
+        def loop_make(optimizer: SwarmOptimizer, publisher: Publisher[PeerMetrics]) -> MemberLoop:
+            return TrainingLoop(
                 session=self._session,
                 task=task,
                 model=model,
                 place=place,
                 batches=batches,
-                optimizer=membership.optimizer,
+                optimizer=optimizer,
                 publisher=publisher,
                 status=self._status,
                 ui=self._ui,
-            ).run()
-        finally:
-            publisher.stop(timeout=_GOODBYE_SECONDS)
+            )
+
+        return loop_make
+
+    def _assisting(
+        self, optimizer: SwarmOptimizer, publisher: Publisher[PeerMetrics]
+    ) -> MemberLoop:
+        # Averages are made in host memory: the model stays there, and a GPU has nothing to do.
+        return AssistingLoop(
+            session=self._session,
+            optimizer=optimizer,
+            publisher=publisher,
+            status=self._status,
+            ui=self._ui,
+        )
 
     def _publish(self, membership: Membership, metrics: PeerMetrics) -> None:
         stored: Future[bool] = metrics_store(

@@ -11,6 +11,7 @@ from training.client.swarm_key import SwarmKey
 from training.protocol.claims import CheckpointManifest
 from training.protocol.config import RunConfig
 from training.protocol.metrics import PeerMetrics
+from training.protocol.states import Role
 from training.trainer.control import TrainerControl
 
 
@@ -38,6 +39,8 @@ class TrainerSession:
     bind: str = "127.0.0.1"
     port: int = 0
     client_mode: bool = False
+    role: Role = Role.TRAINER
+    """An auxiliary peer needs connections from others: it cannot be in client mode."""
     announce: tuple[str, ...] = ()
     threads: int | None = None
     """CPU threads of torch; None: as many as this process may use."""
@@ -52,6 +55,11 @@ class TrainerSession:
     """How far the site's clock is from this machine's; measured with every answer of the site."""
     bootstrap_refresh: Callable[[], Sequence[str]] | None = None
     """Asks for newer bootstrap peers before another attempt to join."""
+
+    @property
+    def assists(self) -> bool:
+        """Whether it only averages what others send."""
+        return self.role is Role.AUXILIARY
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,11 @@ class LaunchForm(forms.Form):
     kind = forms.ChoiceField(
         label="What",
         required=False,
-        choices=(("trainer", "Trainers"), ("coordinator", "The coordinator")),
+        choices=(
+            ("trainer", "Trainers"),
+            ("auxiliary", "Auxiliary peers"),
+            ("coordinator", "The coordinator"),
+        ),
     )
     count = forms.IntegerField(min_value=1, max_value=8, initial=1, label="How many")
     node = forms.ChoiceField(label="On node", required=False)
@@ -65,7 +69,7 @@ class LaunchForm(forms.Form):
     def problem(self) -> str:
         """Return the first thing that is wrong, as a sentence."""
         if "count" in self.errors:
-            return "One to eight trainers can be launched at a time."
+            return "One to eight trainers or auxiliary peers can be launched at a time."
         name, problems = next(iter(self.errors.items()))
         return f"{self.fields[name].label}: {problems[0]}"
 

@@ -36,7 +36,7 @@ def workers_fragment(request: DeskRequest, run: Run) -> HttpResponse:
 @run_desk_for(Right.WORKERS)
 @require_POST
 def workers_launch(request: DeskRequest, run: Run) -> HttpResponse:
-    """Launch trainers, and a coordinator if the run has none."""
+    """Launch trainers or auxiliary peers, and a coordinator if the run has none."""
     form = LaunchForm(request.POST, nodes=nodes_present(timezone.now()))
     if not form.is_valid():
         messages.error(request, form.problem())

@@ -63,17 +63,17 @@ def site_url() -> str:
 def arguments(worker: ManagedWorker) -> list[str]:
     """Return the command line; secrets are in files, never here."""
     folder = worker_folder(worker)
-    is_trainer = worker.kind == ManagedWorker.Kind.TRAINER
+    is_coordinator = worker.kind == ManagedWorker.Kind.COORDINATOR
     command = [
         settings.TRAINING_PYTHON or sys.executable,
-        *("-m", "training", "join" if is_trainer else "coordinator", run_url(worker)),
+        *("-m", "training", "coordinator" if is_coordinator else "join", run_url(worker)),
         *("--home", str(folder / "home"), "--token-file", str(folder / "token")),
     ]
     if settings.SWARM_BIND:
         command += ["--bind", settings.SWARM_BIND]
-    if is_trainer:
+    if not is_coordinator:
         own = ("--name", worker.name, "--threads", str(worker.threads), "--plain", "--once")
-        return [*command, *own]
+        return [*command, *own, "--role", worker.kind]
     checkpoints = Path(settings.CHECKPOINTS_DIR) / worker.run.slug
     return [*command, "--port", str(worker.port or 0), "--checkpoints", str(checkpoints)]
 

@@ -16,8 +16,9 @@ from web.workers.nodes import is_away, limits_of
 from web.workers.room import Use, room_refusal
 from web.workers.services import Placement, managed_worker_create
 
-MAX_TRAINERS = 32
+LIMITS = {ManagedWorker.Kind.TRAINER: 32, ManagedWorker.Kind.AUXILIARY: 16}
 """Of one run on all nodes together."""
+NOUNS = {ManagedWorker.Kind.TRAINER: "trainers", ManagedWorker.Kind.AUXILIARY: "auxiliary peers"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def room_require(name: str, wanted: Use, *, is_unbounded: bool, now: datetime) -
 
 @transaction.atomic
 def managed_workers_launch(actor: User, run: Run, order: Order) -> list[str]:
-    """Ask for managed workers; the coordinator comes with the first trainer. Returns their names.
+    """Ask for managed workers; the coordinator comes with the first peer. Returns their names.
 
     Raises:
         AppError: BODY_INVALID (no room, no such node, too many, a second coordinator).
@@ -79,9 +80,12 @@ def _names(order: Order, workers: list[tuple[str, str]]) -> list[tuple[str, Mana
         if has_coordinator or order.count != 1:
             raise AppError(ErrorCode.BODY_INVALID, "A run has one managed coordinator.")
         return [coordinator]
-    if sum(kind == ManagedWorker.Kind.TRAINER for _, kind in workers) + order.count > MAX_TRAINERS:
-        raise AppError(ErrorCode.BODY_INVALID, f"A run has at most {MAX_TRAINERS} trainers here.")
+    limit = LIMITS[order.kind]
+    if sum(kind == order.kind for _, kind in workers) + order.count > limit:
+        raise AppError(
+            ErrorCode.BODY_INVALID, f"A run has at most {limit} {NOUNS[order.kind]} here."
+        )
     taken = {name for name, _ in workers}
-    free = [name for n in range(1, 2 * MAX_TRAINERS + 2) if (name := f"trainer-{n}") not in taken]
-    trainers = [(name, ManagedWorker.Kind.TRAINER) for name in free[: order.count]]
-    return trainers if has_coordinator else [coordinator, *trainers]
+    free = [name for n in range(1, 2 * limit + 2) if (name := f"{order.kind}-{n}") not in taken]
+    peers = [(name, ManagedWorker.Kind(order.kind)) for name in free[: order.count]]
+    return peers if has_coordinator else [coordinator, *peers]

@@ -54,6 +54,7 @@ class ManagedWorker(models.Model):
     class Kind(models.TextChoices):
         COORDINATOR = "coordinator"
         TRAINER = "trainer"
+        AUXILIARY = "auxiliary"
 
     class Desired(models.TextChoices):
         RUNNING = "running"

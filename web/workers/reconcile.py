@@ -144,8 +144,8 @@ def _token(worker: ManagedWorker) -> str:
     """Return a fresh token; the process's older ones end, so a leaked one is short-lived."""
     user = service_user_get(service_name(worker.run))
     name, slug = f"managed {worker.name}", worker.run.slug
-    is_trainer = worker.kind == ManagedWorker.Kind.TRAINER
-    scope = ApiToken.Scope.DEVICE if is_trainer else ApiToken.Scope.COORDINATOR
+    is_coordinator = worker.kind == ManagedWorker.Kind.COORDINATOR
+    scope = ApiToken.Scope.COORDINATOR if is_coordinator else ApiToken.Scope.DEVICE
     old = ApiToken.objects.filter(user=user, name=name, run_slug=slug, revoked_at=None)
     old.update(revoked_at=timezone.now())
     return token_issue(user, scope, name=name, run_slug=slug)[1]

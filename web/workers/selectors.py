@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Case, QuerySet, When
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
@@ -41,8 +41,13 @@ def service_user(run: Run) -> User | None:
 
 
 def managed_workers(run: Run) -> QuerySet[ManagedWorker]:
-    """Return a run's managed workers, the coordinator first."""
-    return run.managed_workers.select_related("run").order_by("kind", "id")
+    """Return a run's managed workers: the coordinator, then trainers, then auxiliary peers."""
+    kind = Case(
+        When(kind=ManagedWorker.Kind.COORDINATOR, then=0),
+        When(kind=ManagedWorker.Kind.TRAINER, then=1),
+        default=2,
+    )
+    return run.managed_workers.select_related("run").order_by(kind, "id")
 
 
 def stop_seconds(worker: ManagedWorker) -> float:

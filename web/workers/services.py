@@ -130,10 +130,11 @@ def workers_stop_all() -> None:
     Coordinators first, while trainers live: they take a last checkpoint from them.
     """
     evaluations_stop()
-    for kind in (ManagedWorker.Kind.COORDINATOR, ManagedWorker.Kind.TRAINER):
-        workers = ManagedWorker.objects.filter(kind=kind, node=settings.NODE)
-        workers = workers.exclude(state=WorkerState.STOPPED)
-        _stop_together(list(workers.select_related("run")))
+    workers = ManagedWorker.objects.filter(node=settings.NODE).exclude(state=WorkerState.STOPPED)
+    workers = workers.select_related("run")
+    coordinator = ManagedWorker.Kind.COORDINATOR
+    _stop_together(list(workers.filter(kind=coordinator)))
+    _stop_together(list(workers.exclude(kind=coordinator)))
 
 
 def _stop_together(workers: list[ManagedWorker]) -> None:

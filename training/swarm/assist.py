@@ -1,0 +1,56 @@
+"""The optimizer of an auxiliary peer: it averages what others send and has no samples itself."""
+
+from contextlib import suppress
+from typing import Any
+
+from training.swarm.optimizer import SwarmOptimizer
+
+
+class AssistingOptimizer(SwarmOptimizer):
+    """Takes part in rounds of gradients with no gradients of its own; :meth:`assist` often.
+
+    Averages do not come back to a peer that sends nothing, so its weights are never the swarm's:
+    it neither takes over the swarm's state nor gives its own to anybody. All that it keeps is the
+    number of the epoch, and there it goes by what trainers report.
+    """
+
+    assists = True
+
+    def assist(self) -> None:
+        """Look how far the swarm is; average with it when its epoch is full."""
+        self._follow()
+        self.step()
+
+    def load_state_from_peers(self) -> bool:
+        """Take over the number of the swarm's epoch, which is the whole state of this peer."""
+        self._follow()
+        return True
+
+    def _follow(self) -> None:
+        epoch = self.tracker.global_epoch
+        if epoch <= self.local_epoch:
+            return
+        # The trainers' round is over: whoever is still looked for would be of the next one.
+        control, self.scheduled_grads = self.scheduled_grads, None
+        if control is not None and not control.done():
+            with suppress(Exception):
+                control.cancel()
+        with self.tracker.pause_updates():
+            self._epoch_set(epoch)
+
+    def _update_global_epoch(self, grad_scaler: Any) -> None:
+        epoch = self.local_epoch
+        super()._update_global_epoch(grad_scaler)
+        if self.finished[-1].group_size > 1:
+            return
+        # hivemind counts an epoch for whoever failed to find the others, too. A trainer has its
+        # own gradients to show for it; this peer would only be ahead of everybody.
+        self.finished.pop()
+        with self.tracker.pause_updates():
+            self.tracker.global_progress.epoch = epoch
+            self._epoch_set(epoch)
+
+    def _epoch_set(self, epoch: int) -> None:
+        self.state_averager.local_epoch = epoch
+        self.state_averager._update_scheduler()
+        self.tracker.report_local_progress(epoch, samples_accumulated=0)
