@@ -10,9 +10,9 @@ let plots = [];
 function draw() {
   for (const plot of plots) plot.destroy();
   plots = [];
-  const source = document.getElementById("evaluation-columns");
-  if (!source) return;
-  const columns = JSON.parse(source.textContent || "{}");
+  const source = document.querySelector("[data-evaluation-columns]");
+  if (!(source instanceof HTMLElement)) return;
+  const columns = JSON.parse(source.dataset.evaluationColumns || "{}");
   // Along time there is nothing to see here: a checkpoint's place is its epoch.
   const axis = viewRead(location.search).x === "samples" ? "samples" : "epoch";
   const placed = axis === "samples" ? { ...columns, epoch: columns.samples } : columns;

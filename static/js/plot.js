@@ -64,7 +64,7 @@ export function plotMake(box, wish) {
         value: (/** @type {any} */ _u, /** @type {number|null} */ v) => (v == null ? "–" : isTime ? new Date(v * 1000).toLocaleString() : short(v)) },
       ...wish.lines.map((line) => ({
         label: line.label, stroke: line.colour, width: line.width ?? 2, scale: line.scale ?? "y", spanGaps: true,
-        points: { show: line.hasDots || line.values.length < 3 }, fill: line.fill,
+        points: { show: line.hasDots || line.values.length < 3, ...(line.hasDots && { size: 6, fill: line.colour }) }, fill: line.fill,
         value: (/** @type {any} */ _u, /** @type {number|null} */ v, /** @type {number} */ _s, /** @type {number|null} */ i) => {
           const own = line.own && i != null ? line.own[i] : v; // what lies below it is not its own
           return own == null ? "–" : (line.write ?? short)(own) + (line.note && i != null ? line.note(i) : "");

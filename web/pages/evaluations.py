@@ -1,5 +1,6 @@
 """What the saved states of a run's model can do: a page, and two parts of the run's page."""
 
+import json
 from itertools import groupby
 from typing import Any
 
@@ -76,7 +77,9 @@ def evaluation_chart(points: list[EvaluationPoint]) -> dict[str, Any]:
         {"point": p, "cells": [figure_text(name, p.figures.get(name)) for name in names]}
         for p in points[: -TWIN_ROWS - 1 : -1]
     ]
-    return {"metrics": metrics, "columns": columns, "rows": rows, "num_points": len(points)}
+    # An attribute holds them: of a part that is loaded later, no script element is kept.
+    text = json.dumps(columns, separators=(",", ":"))
+    return {"metrics": metrics, "columns": text, "rows": rows, "num_points": len(points)}
 
 
 def _lines(points: list[EvaluationPoint], name: str) -> list[str]:
