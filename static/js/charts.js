@@ -1,13 +1,12 @@
 // Loss and throughput of a run: whole history from the server, live points at the end.
 import "./history.js";
 import { loss, number, short } from "./format.js";
-import { colour, marksDraw, plotMake, widthsKeep } from "./plot.js";
+import { LINEAGE_TINTS, colour, marksDraw, plotMake, widthsKeep } from "./plot.js";
 import { chartRows, epochsFetch, lineageLines, markPlace, positive, seriesAppend, seriesFetch, smoothed } from "./series.js";
 import { isZoomed, unzoomed, viewRead, viewSpan, viewWrite, zoomedTo } from "./view.js";
 
 const MAX_POINTS = 4000;
 const TABLE_ROWS = 24;
-const LINEAGES = ["--honey-strong", "--peer-1", "--peer-2", "--peer-3", "--peer-4", "--peer-5", "--peer-6", "--peer-7"];
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const section = /** @type {HTMLElement} */ (document.getElementById("charts"));
@@ -43,7 +42,7 @@ function epochLines() {
   const found = lineageLines(/** @type {any} */ (epochs), "loss");
   const rates = lineageLines(/** @type {any} */ (epochs), "samples_per_second");
   const isOne = found.lines.length === 1;
-  const tint = (/** @type {number} */ i) => colour(LINEAGES[(found.lines.length - 1 - i) % LINEAGES.length]);
+  const tint = (/** @type {number} */ i) => colour(LINEAGE_TINTS[(found.lines.length - 1 - i) % LINEAGE_TINTS.length]);
   return {
     x: found.epochs,
     loss: found.lines.flatMap(({ lineage, values }, i) => lossLines(isOne ? "Loss" : `Loss, lineage ${lineage}`, values, tint(i))),

@@ -5,6 +5,7 @@ import { short } from "./format.js";
 const uPlot = /** @type {any} */ (globalThis).uPlot;
 const TEXT_ROOM = 260;
 const ECHO_MS = 300;
+export const LINEAGE_TINTS = ["--honey-strong", "--peer-1", "--peer-2", "--peer-3", "--peer-4", "--peer-5", "--peer-6", "--peer-7"];
 let zoomedAt = -ECHO_MS;
 
 /** A token's colour as the browser sees it now: light-dark() is not resolved in the variable. */
@@ -27,7 +28,8 @@ function timeLabel(value, step) {
 }
 
 /** @typedef {{label: string, values: (number|null)[], colour: string, scale?: string, width?: number,
- *   own?: (number|null)[], fill?: string, write?: (v: number) => string}} Line */
+ *   own?: (number|null)[], fill?: string, write?: (v: number) => string, hasDots?: boolean,
+ *   note?: (index: number) => string}} Line `note` is said after a value */
 
 /**
  * Draw lines into a box, in place of what was there.
@@ -62,10 +64,10 @@ export function plotMake(box, wish) {
         value: (/** @type {any} */ _u, /** @type {number|null} */ v) => (v == null ? "–" : isTime ? new Date(v * 1000).toLocaleString() : short(v)) },
       ...wish.lines.map((line) => ({
         label: line.label, stroke: line.colour, width: line.width ?? 2, scale: line.scale ?? "y", spanGaps: true,
-        points: { show: line.values.length < 3 }, fill: line.fill,
+        points: { show: line.hasDots || line.values.length < 3, ...(line.hasDots && { size: 6, fill: line.colour }) }, fill: line.fill,
         value: (/** @type {any} */ _u, /** @type {number|null} */ v, /** @type {number} */ _s, /** @type {number|null} */ i) => {
           const own = line.own && i != null ? line.own[i] : v; // what lies below it is not its own
-          return own == null ? "–" : (line.write ?? short)(own);
+          return own == null ? "–" : (line.write ?? short)(own) + (line.note && i != null ? line.note(i) : "");
         },
       })),
     ],

@@ -41,7 +41,9 @@ def test_nothing_is_said_of_a_class_with_few_machines_at_work() -> None:
     assert not throughput_is_impossible(1e9, [1.0, 1.0, 0.0, 0.0])
 
 
-@given(st.floats(0.01, 100), st.lists(st.floats(0.7, 1.3), min_size=3, max_size=10), st.data())
+# Spread wider, most of the others can lie at one edge, and what lies at the other is outlying
+# indeed: 1.25 is, beside 1.0, 0.75 and 0.75.
+@given(st.floats(0.01, 100), st.lists(st.floats(0.85, 1.15), min_size=3, max_size=10), st.data())
 def test_losses_that_differ_as_data_does_are_not_outlying(
     base: float, factors: list[float], data: st.DataObject
 ) -> None:

@@ -87,3 +87,15 @@ def test_the_guided_way_is_walked_and_every_page_of_it_fits(
     look("desk-after")
     assert too_wide == []
     assert said == []
+
+
+def test_the_heads_of_the_peers_table_sort_it(browser: Any, address: str, cookie: str) -> None:
+    page, said = visit(browser, address, cookie, java_script_enabled=False)
+    page.goto(f"{address}{DESK}peers/")
+    for head, order in (("Samples/s", "descending"), ("Trust", "ascending")):
+        page.get_by_role("link", name=head, exact=True).click()
+        sorted_by = page.locator("th[aria-sort]")
+        assert sorted_by.count() == 1
+        assert sorted_by.get_attribute("aria-sort") == order
+        assert head in sorted_by.inner_text()
+    assert said == []

@@ -6,7 +6,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from tests.factories import user_make
-from tests.pages.scenes import DRAFT, run_scene
+from tests.pages.scenes import DRAFT, evaluations_make, run_scene
 from web.accounts.models import User
 from web.monitoring.models import Peer
 from web.runs.services import run_config_publish
@@ -22,6 +22,9 @@ PINNED = {
     f"{RUN}checkpoints/": 2,
     f"{RUN}countries/": 2,
     f"{RUN}config/": 4,
+    f"{RUN}evaluations/": 7,
+    f"{RUN}evaluations/chart/": 6,
+    f"{RUN}history/evaluations.csv": 5,
     f"{RUN}board/": 3,
     f"{RUN}strip/": 3,
     f"{RUN}leaderboard/": 3,
@@ -50,6 +53,7 @@ def scene(alice: User, num_people: int) -> str:
     run = run_scene(alice, [user_make(f"bee{i}") for i in range(num_people)], epochs=num_people * 3)
     for number in range(num_people):
         run_config_publish(alice, run, DRAFT | {"max_epochs": 100 + number})
+    evaluations_make(run, range(1, num_people * 3))
     return Peer.objects.filter(run=run).order_by("pk").first().public_id  # type: ignore[union-attr]
 
 

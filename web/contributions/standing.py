@@ -50,11 +50,12 @@ class Standing:
 NEWCOMER = Standing()
 
 
-def standings_of(run: Run, device_ids: Collection[int]) -> Mapping[int, Standing]:
-    """Return the standing of these machines, in two queries; newcomers are left out."""
+def standings_of(run: Run, device_ids: Collection[int] | None = None) -> Mapping[int, Standing]:
+    """Return the standing of these machines, or of all, in two queries; newcomers are left out."""
+    only = Q() if device_ids is None else Q(device_id__in=device_ids)
     settled = Q(state=CreditState.PROVISIONAL, settlement__isnull=True)
     entries = (
-        LedgerEntry.objects.filter(run=run, device_id__in=device_ids, corrects=None)
+        LedgerEntry.objects.filter(only, run=run, corrects=None)
         .order_by()
         .values("device_id")
         .annotate(
@@ -64,7 +65,7 @@ def standings_of(run: Run, device_ids: Collection[int]) -> Mapping[int, Standing
         )
     )
     suspicions = (
-        Suspicion.objects.filter(run=run, device_id__in=device_ids)
+        Suspicion.objects.filter(only, run=run)
         .order_by()
         .values("device_id")
         .annotate(

@@ -5,8 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
-from django.core.paginator import Paginator
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -18,25 +17,20 @@ from web.control.access import DeskRequest, run_desk
 from web.control.audit import audit_rows
 from web.control.forms import PeersForm
 from web.control.peeracts import acts_of, peer_get
+from web.control.peersort import (
+    LiveFigures,
+    columns_of,
+    live_figures,
+    peers_page_of,
+    sort_of,
+)
 from web.core.auditing import AuditQuery, audit_search
-from web.monitoring.live_kept import lives_read
 from web.monitoring.models import Peer
 from web.runs.models import BootstrapPeer, Run, RunBar, RunDeviceBar
 from web.runs.roles import Right
 from web.runs.services import run_bar_is_allowed
 
-PER_PAGE = 50
 HEARTBEAT_FRESH = timedelta(minutes=2)
-SORTS = {
-    "account": "device__user__username",
-    "device": "device__name",
-    "role": "role",
-    "version": "trainer_version",
-    "joined": "joined_at",
-    "pass": "heartbeat_at",
-    "seen": "seen_at",
-}
-DEFAULT_SORT = "-pass"
 
 
 @run_desk
@@ -45,15 +39,15 @@ def peers_page(request: DeskRequest, run: Run) -> HttpResponse:
     """All devices that joined: searched, filtered, sorted and paged on the server."""
     form = PeersForm(request.GET or None)
     query = form.cleaned_data if form.is_bound and form.is_valid() else {}
-    sort = request.GET.get("sort", DEFAULT_SORT)
-    sort = sort if sort.removeprefix("-") in SORTS else DEFAULT_SORT
-    page = Paginator(_sorted(_found(run, query), sort), PER_PAGE).get_page(request.GET.get("page"))
+    sort, live = sort_of(request.GET.get("sort")), live_figures(run)
+    page, peers = peers_page_of(run, _found(run, query), sort, request.GET.get("page"), live)
     context = {
         "run": run,
         "form": form,
         "page": page,
-        "rows": peer_rows(run, list(page.object_list), request.rights),
-        "column": {name: _column(name, sort) for name in SORTS},
+        "rows": peer_rows(run, peers, request.rights, live),
+        "column": columns_of(sort),
+        "sort": sort if "sort" in request.GET else "",
         "rights": request.rights,
     }
     return render(request, "control/peers.html", context)
@@ -64,8 +58,8 @@ def peers_page(request: DeskRequest, run: Run) -> HttpResponse:
 def peer_page(request: DeskRequest, run: Run, peer: str) -> HttpResponse:
     """One device in the run: what is known, what was said to it, what may be done."""
     known = peer_get(run, peer)
-    (row,) = peer_rows(run, [_with_state(run).select_related("device__user").get(pk=known.pk)],
-                       request.rights)  # fmt: skip
+    whole = _with_state(run).select_related("device__user").get(pk=known.pk)
+    (row,) = peer_rows(run, [whole], request.rights, live_figures(run))
     may = Right.MODERATE in request.rights
     history = audit_search(AuditQuery(run=run.slug, target=f"/{known.public_id}"))
     of_device = audit_search(AuditQuery(run=run.slug, target=f"/{known.device.public_id}"))
@@ -86,24 +80,23 @@ def peer_page(request: DeskRequest, run: Run, peer: str) -> HttpResponse:
     return render(request, "control/peer.html", context)
 
 
-def peer_rows(run: Run, peers: Iterable[Peer], rights: frozenset[Right]) -> list[dict[str, Any]]:
-    """Return peers with live figures, pass, addresses and standing, in five queries."""
+def peer_rows(
+    run: Run, peers: Iterable[Peer], rights: frozenset[Right], live: LiveFigures
+) -> list[dict[str, Any]]:
+    """Return peers with live figures, pass, addresses and standing, in three queries."""
     rows = list(peers)
-    known = lives_read([run]).get(run.pk)
-    live, epoch = (known[1].rows, known[1].figures.epoch) if known else ({}, 0)
     standings = standings_of(run, [peer.device_id for peer in rows])
     addresses = _addresses(run, rows) if Right.ADDRESSES in rights else {}
     now, lifetime = timezone.now(), timedelta(seconds=settings.PASS_LIFETIME_SECONDS)
     found = []
     for peer in rows:
-        shown = live.get(peer.public_id, {})
         renewed = peer.heartbeat_at
         found.append(
             {
                 "peer": peer,
-                "live": shown,
-                "rate": shown.get("samples_per_second"),
-                "lag": max(0, epoch - shown["epoch"]) if shown else None,
+                "live": live.rows.get(peer.public_id, {}),
+                "rate": live.rate(peer.public_id),
+                "lag": live.lag(peer.public_id),
                 "pass_until": renewed + lifetime if renewed else None,
                 "has_pass": bool(renewed and renewed + lifetime > now),
                 "is_fresh": bool(renewed and now - renewed < HEARTBEAT_FRESH),
@@ -157,19 +150,6 @@ def _found(run: Run, query: dict[str, Any]) -> QuerySet[Peer]:
         case "out":
             peers = peers.filter(refused)
     return peers
-
-
-def _sorted(peers: QuerySet[Peer], sort: str) -> QuerySet[Peer]:
-    field = F(SORTS[sort.removeprefix("-")])
-    is_down = sort.startswith("-")
-    order = field.desc(nulls_last=True) if is_down else field.asc(nulls_last=True)
-    return peers.order_by(order, "-pk")
-
-
-def _column(name: str, sort: str) -> dict[str, str]:
-    """Return a column's head: what its link asks for, and how it is sorted now."""
-    now = {name: "ascending", f"-{name}": "descending"}.get(sort, "")
-    return {"name": name, "sort": f"-{name}" if now == "ascending" else name, "now": now}
 
 
 def _addresses(run: Run, peers: list[Peer]) -> dict[str, list[str]]:

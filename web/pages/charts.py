@@ -101,3 +101,25 @@ def polyline(
     return " ".join(
         f"{i / last * width:.1f},{(1 - (v - low) / span) * height:.1f}" for i, v in known
     )
+
+
+def polylines_at(
+    lines: Sequence[Sequence[tuple[float, float]]], *, width: float, height: float
+) -> list[str]:
+    """Return the points of one SVG polyline per line, all in the same frame.
+
+    A line of one point is drawn from there to there: round ends make it a dot.
+    """
+    every = [point for line in lines for point in line]
+    if not every:
+        return []
+    (left, right), (low, high) = ((min(v), max(v)) for v in zip(*every, strict=True))
+
+    def place(x: float, y: float) -> str:
+        across = (x - left) / (right - left) if right > left else 0.5
+        up = (y - low) / (high - low) if high > low else 0.5
+        return f"{across * width:.1f},{(1 - up) * height:.1f}"
+
+    return [
+        " ".join(place(*p) for p in (line if len(line) > 1 else [*line, *line])) for line in lines
+    ]

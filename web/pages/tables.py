@@ -18,6 +18,7 @@ from web.pages.charts import ChartQuery, chart_query
 from web.pages.runview import SERIES
 from web.runs.models import Run
 from web.runs.selectors import run_get_visible
+from web.workers.evaluation_series import evaluation_points, metrics_in
 
 POINTS = 5000
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
@@ -67,10 +68,28 @@ def marks_table(run: Run, query: ChartQuery) -> Table:
     return ("time", "kind", "text", "lineage", "epoch"), rows
 
 
+def evaluations_table(run: Run, _query: ChartQuery) -> Table:
+    """Return the figures of all evaluated checkpoints, whatever stretch is shown."""
+    points = evaluation_points(run, POINTS)
+    names = metrics_in(points)
+    rows = (
+        (
+            p.lineage,
+            p.epoch,
+            p.samples,
+            p.at.isoformat() if p.at else "",
+            *map(p.figures.get, names),
+        )
+        for p in points
+    )
+    return ("lineage", "epoch", "samples", "evaluated", *names), rows
+
+
 _KINDS: Final[dict[str, Callable[[Run, ChartQuery], Table]]] = {
     "throughput": throughput_table,
     "epochs": epochs_table,
     "marks": marks_table,
+    "evaluations": evaluations_table,
 }
 
 
@@ -84,7 +103,7 @@ def _answer(name: str, table: Table) -> HttpResponse:
     names, rows = table
     text = StringIO()
     writer = csv.writer(text)
-    writer.writerow(names)
+    writer.writerow([_safe(name) for name in names])
     writer.writerows([_safe(cell) for cell in row] for row in rows)
     response = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{name}.csv"'

@@ -32,6 +32,11 @@ urlpatterns = [
     path("runs/<slug:slug>/countries/", runs.countries_page, name="countries"),
     path("runs/<slug:slug>/config/", configs.config_page, name="config"),
     path("runs/<slug:slug>/evaluations/", evaluations.evaluations_page, name="evaluations"),
+    path(
+        "runs/<slug:slug>/evaluations/chart/",
+        evaluations.evaluations_chart,
+        name="evaluations_chart",
+    ),
     path("runs/<slug:slug>/series.csv", tables.series_csv, name="series_csv"),
     path("runs/<slug:slug>/history/", history.history_page, name="history"),
     path("runs/<slug:slug>/history/part/", history.history_part, name="history_part"),

@@ -217,6 +217,16 @@ def lineage_path(run: Run) -> list[tuple[int, int | None]]:
     return path
 
 
+def lineage_starts(run: Run) -> dict[int, tuple[int, int]]:
+    """Return the state (lineage, epoch) that each lineage went on from, if it did."""
+    rows = run.configs.filter(lineage__gt=1).order_by("version")
+    found: dict[int, tuple[int, int]] = {}
+    for lineage, start in rows.values_list("lineage", "body__start"):
+        if start:
+            found[lineage] = (start["lineage"], start["epoch"])
+    return found
+
+
 def checkpoint_before(run: Run, epoch: int) -> Checkpoint | None:
     """Return the newest kept state that holds nothing of ``epoch`` or later; None: there is none.
 

@@ -50,7 +50,7 @@ def evaluation_table(run: Run, limit: int) -> dict[str, Any]:
     rows = [
         {
             "job": job,
-            "cells": [_cell(name, row.get(name)) for name in names],
+            "cells": [figure_text(name, row.get(name)) for name in names],
             "examples": [example_parts(example) for example in job.examples],
         }
         for job, row in zip(jobs, figures, strict=True)
@@ -64,7 +64,7 @@ def metric_words(name: str) -> str:
 
 def figures_text(job: EvaluationJob) -> str:
     """Return the figures of one evaluation in a line."""
-    cells = (f"{metric_words(n)} {_cell(n, v)}" for n, v in metrics_of(job).items())
+    cells = (f"{metric_words(n)} {figure_text(n, v)}" for n, v in metrics_of(job).items())
     return " · ".join(cells)
 
 
@@ -85,7 +85,13 @@ def jobs_by_checkpoint(jobs: Iterable[EvaluationJob]) -> dict[tuple[int, int], E
     return {(job.lineage, job.epoch): job for job in jobs}
 
 
-def _cell(name: str, value: float | None) -> str:
+def is_share(metric: str) -> bool:
+    """Whether a figure is a share, from 0 to 1."""
+    return metric.endswith("accuracy")
+
+
+def figure_text(metric: str, value: float | None) -> str:
+    """Return a figure as people read it."""
     if value is None:
         return "-"
-    return f"{100 * value:.1f} %" if name.endswith("accuracy") else f"{value:.3f}"
+    return f"{100 * value:.1f} %" if is_share(metric) else f"{value:.3f}"
