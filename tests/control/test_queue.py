@@ -60,7 +60,7 @@ def test_urgent_things_come_first_then_the_newest(desk: Client, swarm: Swarm, al
         "coordinator gave up", "machine 0 of bob", "trainer-1 gave up",
     ]  # fmt: skip
     page = desk.get(PAGE).text
-    assert '<span class="badge">3</span>' in page
+    assert '<span class="count">3<' in page
     assert "MemoryError: no memory" in page
     assert "Traceback" not in page
     narrowed = desk.get(f"{PAGE}?kind=suspicion").text
