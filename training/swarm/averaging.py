@@ -103,9 +103,7 @@ class GradientAverager(GatedAverager, WitnessAverager, grad_averager.GradientAve
         then a peer that is alone beside a dead one loses half a minute at each epoch."""
         timeout = self._find_timeout if timeout is None else min(timeout, self._find_timeout)
         epoch = None if self.epoch_of is None else self.epoch_of()
-        return super().schedule_step(
-            scheduled_time=scheduled_time, timeout=timeout, **{"gather": epoch} | kwargs
-        )
+        return super().schedule_step(scheduled_time, timeout=timeout, gather=epoch, **kwargs)
 
     def step(self, *args: Any, **kwargs: Any) -> Any:
         """Keep what is accumulated until the optimizer has used it: hivemind resets it before
