@@ -107,6 +107,7 @@ def _make(request: DeskRequest, form: NewRunForm) -> Run | None:
             slug=data["slug"],
             title=data["title"],
             summary=data["summary"],
+            description=data["description"],
             is_public=data["is_public"],
             body=body,
         )

@@ -9,6 +9,7 @@ from django import forms
 from web.runs.catalogue import Preset
 from web.runs.draft_body import DraftError, text_check
 from web.runs.services.runs import MAX_MESSAGE
+from web.runs.services.texts import MAX_DESCRIPTION
 
 LASTS = (
     ("", "until somebody opens it"),
@@ -86,9 +87,20 @@ class CloneForm(PlainTextForm):
     )
 
 
-class NewRunForm(CloneForm):
+class TextsForm(PlainTextForm):
+    """How a run is presented; none of it is part of its config."""
+
+    title = forms.CharField(max_length=120, label="Title")
     summary = forms.CharField(
         max_length=300, label="Summary", help_text="One sentence for the list of runs."
+    )
+    description = forms.CharField(
+        max_length=MAX_DESCRIPTION,
+        required=False,
+        label="About",
+        help_text="What is trained, why, and what becomes of the model. Plain text; "
+        "an empty line begins a new paragraph, addresses become links.",
+        widget=forms.Textarea(attrs={"rows": 6}),
     )
     is_public = forms.BooleanField(
         required=False,
@@ -96,6 +108,9 @@ class NewRunForm(CloneForm):
         label="Public",
         help_text="Everybody sees the run once it is open; otherwise its members only.",
     )
+
+
+class NewRunForm(TextsForm, CloneForm):
     preset = forms.ChoiceField(label="Begin with", required=False, widget=forms.RadioSelect)
     file = forms.FileField(
         required=False,

@@ -14,13 +14,13 @@ from web.control.desk import desk_context, desk_rows, runs_with_parts
 from web.control.forms import MoveForm
 from web.control.launch_forms import LaunchForm
 from web.control.moves import move_effect, move_named
-from web.control.run_forms import MessageForm, PauseForm
+from web.control.run_forms import MessageForm, PauseForm, TextsForm
 from web.core.errors import AppError
 from web.monitoring.selectors import live_state
 from web.runs.models import Run
 from web.runs.roles import Right
 from web.runs.selectors import config_newest, run_is_organised_by
-from web.runs.services import run_message_send, run_transition
+from web.runs.services import run_describe, run_message_send, run_transition
 
 
 @login_required
@@ -86,3 +86,18 @@ def run_message(request: DeskRequest, run: Run) -> HttpResponse:
         messages.success(request, "It stands in the run's events now.")
         return redirect("control:run", run.slug)
     return render(request, "control/run_message.html", {"run": run, "form": form})
+
+
+@run_desk_for(Right.ORGANISE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def run_texts(request: DeskRequest, run: Run) -> HttpResponse:
+    """Change how the run is presented, and whether everybody sees it."""
+    initial = {name: getattr(run, name) for name in TextsForm.base_fields}
+    form = TextsForm(request.POST if request.method == "POST" else None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        if run_describe(request.user, run, **form.cleaned_data):
+            messages.success(
+                request, "Saved. Open pages show the texts when they are loaded again."
+            )
+        return redirect("control:run", run.slug)
+    return render(request, "control/run_texts.html", {"run": run, "form": form})

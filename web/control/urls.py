@@ -27,6 +27,7 @@ urlpatterns = [
     path("", runs.runs_page, name="runs"),
     path("runs/<slug:slug>/", runs.run_page, name="run"),
     path("runs/<slug:slug>/moves/<slug:event>/", runs.run_move, name="move"),
+    path("runs/<slug:slug>/texts/", runs.run_texts, name="texts"),
     path("runs/<slug:slug>/message/", runs.run_message, name="message"),
     path("runs/<slug:slug>/clone/", newruns.run_clone_page, name="clone"),
     path("runs/<slug:slug>/draft/", configs.draft_page, name="draft"),

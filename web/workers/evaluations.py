@@ -175,12 +175,12 @@ def _finish(job: EvaluationJob, outcome: Outcome, now: datetime) -> None:
                 for name, value in outcome.metrics.items()
             )
         code = "evaluation.failed" if reason else "evaluation.finished"
-        data = {"epoch": job.epoch, "reason": reason} if reason else {"epoch": job.epoch}
-        audit_record(None, code, job.run.slug, data)
         if not reason:
             figures = ", ".join(f"{name} {value:.3g}" for name, value in outcome.metrics.items())
             text = f"The state of epoch {job.epoch} was evaluated: {figures}"
             run_changed.send(Run, run=job.run, kind=code, text=text)
+        data = {"epoch": job.epoch, "reason": reason} if reason else {"epoch": job.epoch}
+        audit_record(None, code, job.run.slug, data)
     shutil.rmtree(evaluation_folder(job), ignore_errors=True)
 
 

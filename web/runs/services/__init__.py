@@ -35,6 +35,7 @@ from web.runs.services.runs import (
     runs_resume_due,
 )
 from web.runs.services.tasks import task_allow, task_disallow, task_entries
+from web.runs.services.texts import run_describe
 
 __all__ = [
     "DraftConflict",
@@ -58,6 +59,7 @@ __all__ = [
     "run_complete",
     "run_config_publish",
     "run_create",
+    "run_describe",
     "run_device_bar_add",
     "run_device_bar_lift",
     "run_make",

@@ -105,11 +105,11 @@ def checkpoint_register(
     )
     _prune(run, manifest.lineage, keep=int(config.body["checkpoint"]["keep"]))
     if is_new:
+        text = f"The state after epoch {manifest.epoch} was saved"
+        run_changed.send(Run, run=run, kind="checkpoint.saved", text=text)
         audit_record(
             device.user, "checkpoint.saved", run.slug, {"epoch": manifest.epoch, "by": device.name}
         )
-        text = f"The state after epoch {manifest.epoch} was saved"
-        run_changed.send(Run, run=run, kind="checkpoint.saved", text=text)
     return checkpoint
 
 

@@ -55,8 +55,7 @@ def run_create(
     if not (actor.is_staff or actor.is_superuser) or actor.is_banned:
         raise AppError(ErrorCode.FORBIDDEN, "Only organisers may make runs.")
     _slug_check(slug)
-    if not title.strip() or len(title) > 120:
-        raise AppError(ErrorCode.BODY_INVALID, "title: 1 to 120 characters are needed.")
+    title_check(title)
     try:
         with transaction.atomic():
             run = Run.objects.create(
@@ -153,9 +152,9 @@ def run_message_send(actor: User, run: Run, text: str) -> None:
     if not 0 < len(line) <= MAX_MESSAGE:
         raise AppError(ErrorCode.BODY_INVALID, f"text: 1 to {MAX_MESSAGE} characters are needed.")
     with transaction.atomic():
+        said = f"{actor.get_username()} says: {line}"
+        run_changed.send(Run, run=run, kind="message.sent", text=said)
         audit_record(actor, "run.message.sent", run.slug, {"text": line})
-        text = f"{actor.get_username()} says: {line}"
-        run_changed.send(Run, run=run, kind="message.sent", text=text)
 
 
 def bootstrap_peers_mark(run: Run, lineage: int, addresses: Iterable[str], now: datetime) -> None:
@@ -174,6 +173,12 @@ def bootstrap_peers_mark(run: Run, lineage: int, addresses: Iterable[str], now: 
         unique_fields=["run", "lineage", "address"],
     )
     run.bootstrap_peers.filter(seen_at__lt=now - ADDRESS_KEPT).delete()
+
+
+def title_check(title: str) -> None:
+    """Raise BODY_INVALID unless a run may be called so."""
+    if not title.strip() or len(title) > 120:
+        raise AppError(ErrorCode.BODY_INVALID, "title: 1 to 120 characters are needed.")
 
 
 def _slug_check(slug: str) -> None:
