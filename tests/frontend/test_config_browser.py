@@ -177,3 +177,30 @@ def test_two_organisers_of_one_draft_choose_between_their_values(
     assert page.get_by_label("Target batch size").input_value() == "777"
     assert page.get_by_label("Keep").input_value() == "9"
     assert [text for text in said if "409" not in text] == []
+
+
+def test_the_browser_asks_before_unsaved_changes_are_left(
+    browser: Any, address: str, cookie: str
+) -> None:
+    desk = f"{address}/control/runs/another-run-with-quite-a-long-name/"
+    page, _ = visit(browser, address, cookie)
+    asked: list[str] = []
+
+    def stay(dialog: Any) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.on("dialog", stay)
+    page.goto(f"{desk}draft/")
+    assert page.get_by_text("Not saved yet").is_hidden()
+    page.get_by_label("Target batch size").fill("777")
+    assert page.get_by_text("Not saved yet").is_visible()
+    page.get_by_role("link", name="Back", exact=True).click()
+    page.wait_for_timeout(300)
+    assert asked == ["beforeunload"]
+    assert page.get_by_label("Target batch size").input_value() == "777"
+    page.get_by_role("button", name="Save the draft").click()
+    page.get_by_text("The draft is saved").wait_for()
+    page.get_by_role("link", name="Back", exact=True).click()
+    page.wait_for_url(desk)
+    assert asked == ["beforeunload"], "what is saved is left without a question"
