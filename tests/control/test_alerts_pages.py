@@ -23,7 +23,7 @@ from web.core.redis import redis_client
 from web.core.services_health import QUEUES, redis_look
 from web.core.slowqueries import MAX_SHAPES, SLOW_LOG, SlowLog, shape_of
 from web.project import celery
-from web.runs.models import Run
+from web.runs.models import Run, RunMember
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).parents[2]
@@ -228,6 +228,35 @@ def test_no_secret_is_shown_in_the_admin(
     page = client.get(f"/admin/alerts/webhook/{webhook.pk}/change/")
     assert page.status_code == 200
     assert webhook.secret not in page.text
+
+
+@pytest.mark.parametrize("who", ["viewer", "moderator", "staff"])
+def test_the_address_of_a_webhook_is_for_organisers_only(
+    desk: Client, run: Run, bob: User, who: str, settings: Any, tmp_path: Path
+) -> None:
+    """Chat services take every message that knows the address."""
+    from web.alerts.webhooks import webhook_create, webhook_test
+
+    settings.KEYS_DIR = tmp_path
+    webhook, _ = webhook_create(run.organiser, run, "https://hooks.example.org/T0/s3cret?k=s3cret")
+    webhook_test(run.organiser, webhook)
+    page = "/control/runs/demo/alerts/settings/"
+    assert desk.get(page).text.count("/T0/s3cret") >= 2
+    if who == "staff":
+        User.objects.filter(pk=bob.pk).update(is_staff=True)
+    else:
+        RunMember.objects.create(run=run, user=bob, part=who)
+    client = Client()
+    client.force_login(bob)
+    answer = client.get(page).text
+    assert answer.count("hooks.example.org/…") == 2
+    assert "s3cret" not in answer
+    client.force_login(user_make("rooty", is_staff=True, is_superuser=True))
+    for place in ("webhook", "webhookdelivery"):
+        assert "s3cret" not in client.get(f"/admin/alerts/{place}/").text
+    change = client.get(f"/admin/alerts/webhook/{webhook.pk}/change/").text
+    assert "hooks.example.org/…" in change
+    assert "s3cret" not in change
 
 
 @pytest.mark.redis

@@ -47,9 +47,12 @@ class AlertMailAdmin(ReadOnlyAdmin):
 
 @admin.register(Webhook)
 class WebhookAdmin(ReadOnlyAdmin):
-    list_display = ("run", "url", "created_at", "num_failed", "disabled_at")
+    """The address itself is for the run's organisers: whoever knows it may post to it."""
+
+    list_display = ("run", "host_text", "created_at", "num_failed", "disabled_at")
     list_select_related = ("run",)
-    exclude = ("secret",)
+    readonly_fields = ("host_text",)
+    exclude = ("url", "secret")
 
 
 @admin.register(WebhookDelivery)
