@@ -164,12 +164,12 @@ def test_one_peer_rests_until_it_is_resumed(desk: Client, swarm: Swarm) -> None:
     desk.post(address(bobs, "pause"), {"reason": "noise"})
     for _ in range(2):
         assert beat(swarm.run, bobs).commands == (Command.PAUSE,)
-    assert beat(swarm.run, other).commands == ()
+    assert beat(swarm.run, other).commands == (Command.RESUME,)
     assert "Paused" in desk.get(PAGE).text
     assert desk.post(address(bobs, "pause"), {"reason": "again"}).status_code == 422
     desk.post(address(bobs, "resume"), {"reason": "quiet now"})
     assert beat(swarm.run, bobs).commands == (Command.RESUME,)
-    assert beat(swarm.run, bobs).commands == ()
+    assert beat(swarm.run, bobs).commands == (Command.RESUME,)
     codes = AuditEntry.objects.filter(code__startswith="peer.").values_list("code", flat=True)
     assert {"peer.paused", "peer.resumed"} <= set(codes)
 
@@ -217,12 +217,12 @@ def test_a_machine_is_shut_out_of_one_run_and_let_in_again(
     with pytest.raises(AppError) as error:
         beat(swarm.run, bobs)
     assert (error.value.code, "broken GPU" in error.value.detail) == (ErrorCode.BARRED, True)
-    assert beat(swarm.run, second).commands == ()
-    assert beat(elsewhere, Volunteer(there, bobs.device, bobs.key)).commands == ()
+    assert beat(swarm.run, second).commands == (Command.RESUME,)
+    assert beat(elsewhere, Volunteer(there, bobs.device, bobs.key)).commands == (Command.RESUME,)
     assert "broken GPU" in desk.get("/control/runs/demo/").text
     desk.post(f"/control/runs/demo/devices/{bobs.device.public_id}/unbar/")
     assert revocations_current(swarm.run).peer_ids == []
-    assert beat(swarm.run, bobs).commands == ()
+    assert beat(swarm.run, bobs).commands == (Command.RESUME,)
     entry = AuditEntry.objects.get(code="run.device.restored")
     assert entry.data["before"] == {"reason": "broken GPU"}
 

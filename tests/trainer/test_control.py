@@ -16,6 +16,17 @@ def test_pause_and_resume() -> None:
     assert not control.stopping.is_set()
 
 
+def test_resuming_again_and_again_does_nothing() -> None:
+    """Sites say it with every heartbeat."""
+    control = TrainerControl()
+    for _ in range(3):
+        control.command(Command.RESUME)
+    assert not control.is_paused
+    assert not control.stopping.is_set()
+    assert not control.reload_taken()
+    assert not control.run_is_over
+
+
 def test_finish_ends_the_run() -> None:
     control = TrainerControl()
     control.command(Command.FINISH)
