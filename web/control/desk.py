@@ -25,6 +25,7 @@ from web.runs.roles import Right
 from web.workers.models import ManagedWorker, WorkerNode
 from web.workers.node_selectors import nodes_by_name, unknown_since
 from web.workers.nodes import is_away
+from web.workers.removal import is_removable
 from web.workers.selectors import managed_workers
 
 _SHOWN = 20
@@ -108,6 +109,7 @@ def worker_row(
         "worker": worker,
         "can_stop": is_wanted and not has_failed,
         "can_start": not is_wanted or has_failed,
+        "can_remove": is_removable(worker, node, now),
         "can_restart": worker.desired == ManagedWorker.Desired.RUNNING and worker.state in _GOING,
         "is_leaving": worker.desired != ManagedWorker.Desired.RUNNING and worker.state in _GOING,
         "node": node,

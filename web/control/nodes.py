@@ -12,7 +12,8 @@ from web.control.launch_forms import NodeLimitsForm
 from web.core.errors import AppError
 from web.workers.models import WorkerNode
 from web.workers.node_selectors import node_rows
-from web.workers.nodes import node_forget, node_limits_set
+from web.workers.nodes import node_limits_set
+from web.workers.removal import node_forget
 from web.workers.room import Limits
 
 

@@ -55,6 +55,11 @@ urlpatterns = [
         workers.worker_restart,
         name="worker_restart",
     ),
+    path(
+        "runs/<slug:slug>/workers/<str:name>/remove/",
+        workers.worker_remove,
+        name="worker_remove",
+    ),
     path("runs/<slug:slug>/checkpoints/", checkpoints.checkpoints_page, name="checkpoints"),
     path(
         "runs/<slug:slug>/checkpoints/now/",

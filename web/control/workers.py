@@ -17,6 +17,7 @@ from web.workers.launching import managed_workers_launch
 from web.workers.logs import log_view
 from web.workers.models import ManagedWorker
 from web.workers.node_selectors import nodes_by_name, nodes_present
+from web.workers.removal import managed_worker_remove
 from web.workers.services import (
     log_ask,
     managed_worker_restart,
@@ -85,6 +86,15 @@ def worker_stop(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     managed_worker_stop(request.user, worker_get(run, name))
     messages.success(request, f"{name} finishes its micro-step and leaves.")
     return redirect("control:worker", run.slug, name)
+
+
+@run_desk_for(Right.WORKERS)
+@require_POST
+def worker_remove(request: DeskRequest, run: Run, name: str) -> HttpResponse:
+    """Take it off the list."""
+    managed_worker_remove(request.user, worker_get(run, name))
+    messages.success(request, f"{name} is removed; its log stays on its node.")
+    return redirect("control:run", run.slug)
 
 
 def worker_get(run: Run, name: str) -> ManagedWorker:

@@ -1,23 +1,24 @@
 """Several managed workers asked for at once, if their node has room for them."""
 
 from dataclasses import dataclass
-from datetime import datetime
 
 from django.db import transaction
-from django.db.models import Count, Sum
 from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.workers.models import ManagedWorker, WorkerNode, node_here
-from web.workers.nodes import is_away, limits_of
-from web.workers.room import Use, room_refusal
+from web.workers.models import ManagedWorker, WorkerNode
+from web.workers.node_room import node_lock, room_require, run_going_require
+from web.workers.room import Use
 from web.workers.services import Placement, managed_worker_create
 
 LIMITS = {ManagedWorker.Kind.TRAINER: 32, ManagedWorker.Kind.AUXILIARY: 16}
 """Of one run on all nodes together."""
+COORDINATOR_MEMORY_MB = 2048
+"""Of a coordinator that comes with the first peers, where the node's memory is limited. Raise it
+when one is ended for taking more, as with very large models."""
 NOUNS = {ManagedWorker.Kind.TRAINER: "trainers", ManagedWorker.Kind.AUXILIARY: "auxiliary peers"}
 
 
@@ -30,47 +31,36 @@ class Order:
     placement: Placement
 
 
-def node_use(name: str) -> Use:
-    """Return what is promised to the managed workers that are wanted on a node."""
-    wanted = ManagedWorker.objects.filter(node=name).exclude(desired=ManagedWorker.Desired.STOPPED)
-    sums = wanted.aggregate(number=Count("pk"), threads=Sum("threads"), memory=Sum("memory_mb"))
-    return Use(sums["number"], sums["threads"] or 0, sums["memory"] or 0)
-
-
-def room_require(name: str, wanted: Use, *, is_unbounded: bool, now: datetime) -> None:
-    """Refuse what a node has no room for, or a node that is not there. Locks the node's row.
-
-    Raises:
-        AppError: BODY_INVALID, with the reason.
-    """
-    node = WorkerNode.objects.select_for_update().filter(name=name).first()
-    if node is None:
-        if name == node_here():
-            return  # the site's own node has not said its first word yet
-        raise AppError(ErrorCode.BODY_INVALID, f"There is no node {name}.")
-    if is_away(node, now):
-        raise AppError(ErrorCode.BODY_INVALID, f"Node {name} is away: nothing can be started.")
-    refusal = room_refusal(limits_of(node), node_use(name), wanted, is_unbounded=is_unbounded)
-    if refusal:
-        raise AppError(ErrorCode.BODY_INVALID, f"Node {name} has no room: {refusal}.")
-
-
 @transaction.atomic
 def managed_workers_launch(actor: User, run: Run, order: Order) -> list[str]:
     """Ask for managed workers; the coordinator comes with the first peer. Returns their names.
 
     Raises:
-        AppError: BODY_INVALID (no room, no such node, too many, a second coordinator).
+        AppError: BODY_INVALID (no room, no such node, too many, a second coordinator), RUN_OVER.
     """
-    Run.objects.select_for_update().get(pk=run.pk)  # two clicks must not choose the same names
+    row = Run.objects.select_for_update().get(pk=run.pk)  # two clicks: not the same names
+    run_going_require(row)
     workers = list(run.managed_workers.values_list("name", "kind"))
-    new = _names(order, workers)
-    place = order.placement
-    wanted = Use(len(new), len(new) * place.threads, len(new) * (place.memory_mb or 0))
-    room_require(place.node, wanted, is_unbounded=place.memory_mb is None, now=timezone.now())
-    for name, kind in new:
+    node = node_lock(order.placement.node, timezone.now())
+    new = [(name, kind, _place(order, kind, node)) for name, kind in _names(order, workers)]
+    places = [place for _, _, place in new]
+    wanted = sum((Use(1, p.threads, p.memory_mb or 0) for p in places), Use())
+    room_require(node, wanted, is_unbounded=any(p.memory_mb is None for p in places))
+    for name, kind, place in new:
         managed_worker_create(actor, run, kind, name, place)
-    return [name for name, _ in new]
+    return [name for name, _, _ in new]
+
+
+def _place(order: Order, kind: ManagedWorker.Kind, node: WorkerNode | None) -> Placement:
+    """Return where one of the order runs: what peers are given does not bound a coordinator.
+
+    One that came with peers for an hour would leave with them, and nobody could enter any more.
+    """
+    if kind == order.kind:
+        return order.placement
+    is_limited = node is not None and node.max_memory_mb is not None
+    memory_mb = COORDINATOR_MEMORY_MB if is_limited else None
+    return Placement(node=order.placement.node, memory_mb=memory_mb)
 
 
 def _names(order: Order, workers: list[tuple[str, str]]) -> list[tuple[str, ManagedWorker.Kind]]:
@@ -78,12 +68,17 @@ def _names(order: Order, workers: list[tuple[str, str]]) -> list[tuple[str, Mana
     has_coordinator = any(kind == ManagedWorker.Kind.COORDINATOR for _, kind in workers)
     if order.kind == ManagedWorker.Kind.COORDINATOR:
         if has_coordinator or order.count != 1:
-            raise AppError(ErrorCode.BODY_INVALID, "A run has one managed coordinator.")
+            raise AppError(
+                ErrorCode.BODY_INVALID,
+                "A run has one managed coordinator. Stopped, or on a node that is away, it can be "
+                "removed first.",
+            )
         return [coordinator]
     limit = LIMITS[order.kind]
     if sum(kind == order.kind for _, kind in workers) + order.count > limit:
         raise AppError(
-            ErrorCode.BODY_INVALID, f"A run has at most {limit} {NOUNS[order.kind]} here."
+            ErrorCode.BODY_INVALID,
+            f"A run has at most {limit} {NOUNS[order.kind]} here: remove stopped ones first.",
         )
     taken = {name for name, _ in workers}
     free = [name for n in range(1, 2 * limit + 2) if (name := f"{order.kind}-{n}") not in taken]

@@ -14,13 +14,11 @@ import psutil
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from training.protocol.errors import ErrorCode
 from training.protocol.names import TRAINER_VERSION
 from web.accounts.models import User
 from web.core.audit import audit_record
-from web.core.errors import AppError
 from web.core.secretfiles import secret_file_keep
-from web.workers.models import ManagedWorker, WorkerNode
+from web.workers.models import WorkerNode
 from web.workers.room import Limits
 
 LOOK_SECONDS = 4.0
@@ -96,22 +94,6 @@ def node_limits_set(actor: User, node: WorkerNode, limits: Limits) -> None:
     )
     data = {"before": before.__dict__, "after": limits.__dict__}
     audit_record(actor, "node.limits.set", f"node/{node.name}", data)
-
-
-@transaction.atomic
-def node_forget(actor: User, node: WorkerNode, now: datetime) -> None:
-    """Take a node that is gone for good out of the lists, with its managed workers.
-
-    Raises:
-        AppError: BODY_INVALID; it is alive.
-    """
-    if not is_away(node, now):
-        raise AppError(ErrorCode.BODY_INVALID, f"Node {node.name} is alive: stop it there first.")
-    workers = ManagedWorker.objects.filter(node=node.name)
-    names = [f"{worker.run.slug}/{worker.name}" for worker in workers.select_related("run")]
-    workers.delete()
-    node.delete()
-    audit_record(actor, "node.forgotten", f"node/{node.name}", {"workers": names})
 
 
 def limits_of(node: WorkerNode) -> Limits:

@@ -60,6 +60,15 @@ def marked_processes(name: str = "") -> list[psutil.Process]:
     return found
 
 
+def marks_present() -> set[str]:
+    """Return the marks of all live processes of this installation."""
+    found = set()
+    for process in marked_processes():
+        with contextlib.suppress(OSError, psutil.Error):
+            found.add(process.environ().get(ENV_PROCESS, ""))
+    return found
+
+
 def memory_mb_of(name: str) -> float:
     """Return the MiB of memory that all processes with a mark take; shared parts count once."""
     total = 0

@@ -28,7 +28,7 @@ from web.workers.processes import (
     remains_kill,
     terminate,
 )
-from web.workers.selectors import service_name, worker_facts
+from web.workers.selectors import service_name, token_name, worker_facts
 
 logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ def _give_up(worker: ManagedWorker) -> None:
 def _token(worker: ManagedWorker) -> str:
     """Return a fresh token; the process's older ones end, so a leaked one is short-lived."""
     user = service_user_get(service_name(worker.run))
-    name, slug = f"managed {worker.name}", worker.run.slug
+    name, slug = token_name(worker), worker.run.slug
     is_coordinator = worker.kind == ManagedWorker.Kind.COORDINATOR
     scope = ApiToken.Scope.COORDINATOR if is_coordinator else ApiToken.Scope.DEVICE
     old = ApiToken.objects.filter(user=user, name=name, run_slug=slug, revoked_at=None)

@@ -36,6 +36,11 @@ def service_name(run: Run) -> str:
     return f"service-{run.slug}"
 
 
+def token_name(worker: ManagedWorker) -> str:
+    """Return what the token of a managed worker is called in its service account."""
+    return f"managed {worker.name}"
+
+
 def service_user(run: Run) -> User | None:
     return User.objects.filter(username=service_name(run), is_service=True).first()
 

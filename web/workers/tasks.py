@@ -12,6 +12,7 @@ from web.workers.evaluations import evaluations_look
 from web.workers.logs import log_share
 from web.workers.models import ManagedWorker
 from web.workers.nodes import NodeTaken, node_beat
+from web.workers.removal import strays_end
 from web.workers.services import managed_worker_reconcile, managed_workers_reconcile
 
 logger = logging.getLogger(__name__)
@@ -20,11 +21,14 @@ logger = logging.getLogger(__name__)
 @shared_task
 def node_look_task(is_home: bool) -> None:
     """Say that this node is alive, and look after its processes (every few seconds)."""
+    now = timezone.now()
     try:
-        node_beat(timezone.now(), is_home=is_home)
+        node = node_beat(now, is_home=is_home)
     except NodeTaken as error:
         logger.error("this node does nothing: %s", error)
         return
+    if node.started_at == now:  # it is new, or was away
+        strays_end()
     managed_workers_reconcile()
     evaluations_look(timezone.now())
 
