@@ -44,7 +44,9 @@ def scene(alice: User, slug: str, size: int) -> None:
         snapshot_take(swarm_make(run_make(alice, f"{slug}-{number}"), 1, users=[user]))
         config_publish(run, swarm={"target_batch_size": 100 + number, "min_peers": 1})
         node = node_make(f"{slug}-node{number}")
-        ManagedWorker.objects.create(run=run, kind="trainer", name=f"trainer-{number}", node=node)
+        ManagedWorker.objects.create(
+            run=run, kind="trainer", name=f"trainer-{number}", node=node.name
+        )
         RunMember.objects.update_or_create(run=run, user=user, defaults={"part": "moderator"})
         device = peers[user.pk].device
         Suspicion.objects.create(run=run, device=device, kind="quarantine", at=now)
