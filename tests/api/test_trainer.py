@@ -21,6 +21,7 @@ from training.protocol.claims import Receipt
 from training.protocol.envelope import verify
 from training.protocol.keys import key_generate
 from training.protocol.names import TYP_RECEIPT
+from training.protocol.states import Command
 from web.accounts.models import ApiToken, User
 from web.contributions.models import LedgerEntry
 from web.core.keys import site_keys_public
@@ -54,7 +55,7 @@ def test_a_volunteer_joins_and_keeps_the_pass_fresh(client: Client, alice: User,
     answer = post(client, "pass/", token, {"epoch": 1, "samples": 5, "state": "training"})
     assert answer.status_code == 200, answer.content
     beat = PassResponse.model_validate_json(answer.content)
-    assert (beat.config_version, beat.commands) == (1, ())
+    assert (beat.config_version, beat.commands) == (1, (Command.RESUME,))
     why = WhyOut.model_validate_json(client.get(RUN + "why/", headers=bearer(token)).content)
     assert why.links[-1].code == "coordinator"
 

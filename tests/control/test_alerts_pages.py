@@ -19,11 +19,13 @@ from web.alerts.kinds import AlertKind
 from web.alerts.models import AlertMail, Webhook
 from web.alerts.selectors import values_of
 from web.core.admin import ReadOnlyAdmin
+from web.core.models import AuditEntry
 from web.core.redis import redis_client
 from web.core.services_health import QUEUES, redis_look
 from web.core.slowqueries import MAX_SHAPES, SLOW_LOG, SlowLog, shape_of
 from web.project import celery
 from web.runs.models import Run
+from web.runs.services import run_member_add
 
 pytestmark = pytest.mark.django_db
 ROOT = Path(__file__).parents[2]
@@ -228,6 +230,25 @@ def test_no_secret_is_shown_in_the_admin(
     page = client.get(f"/admin/alerts/webhook/{webhook.pk}/change/")
     assert page.status_code == 200
     assert webhook.secret not in page.text
+    assert "example.org/hook" not in page.text, "whoever knows the address may write there"
+
+
+def test_a_webhooks_address_is_shown_to_organisers_only(
+    client: Client, desk: Client, run: Run, bob: User, settings: Any, tmp_path: Path
+) -> None:
+    settings.KEYS_DIR = tmp_path
+    page = "/control/runs/demo/alerts/settings/"
+    desk.post("/control/runs/demo/webhooks/", {"url": "https://hooks.example.org/T1/secret"})
+    webhook = Webhook.objects.get()
+    desk.post(f"/control/runs/demo/webhooks/{webhook.public_id}/test/")
+    assert "hooks.example.org/T1/secret" in desk.get(page).text
+    run_member_add(run.organiser, run, bob, "viewer")
+    client.force_login(bob)
+    seen = client.get(page).text
+    assert "hooks.example.org/…" in seen
+    assert "T1/secret" not in seen
+    codes = AuditEntry.objects.filter(code__startswith="webhook.").values_list("code", "run")
+    assert set(codes) == {("webhook.created", "demo"), ("webhook.tested", "demo")}
 
 
 @pytest.mark.redis

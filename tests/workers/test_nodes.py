@@ -21,7 +21,6 @@ from web.core.models import AuditEntry
 from web.runs.models import Run
 from web.workers.decide import Action
 from web.workers.launcher import arguments, run_url, worker_folder
-from web.workers.launching import Order, managed_workers_launch, node_use
 from web.workers.logs import log_clean
 from web.workers.models import ManagedWorker, WorkerNode
 from web.workers.node_selectors import node_rows, unknown_since
@@ -149,36 +148,6 @@ def test_a_vanished_nodes_workers_are_unknown_since_it_was_seen(alice: User) -> 
     assert unknown_since(worker, node, now) is None, "it cannot have changed"
     node.seen_at, worker.state = now, "training"
     assert unknown_since(worker, node, now) is None
-
-
-def order(count: int = 1, kind: str = "trainer", **place: object) -> Order:
-    return Order(ManagedWorker.Kind(kind), count, Placement(**place))  # type: ignore[arg-type]
-
-
-def test_nothing_is_launched_beyond_a_nodes_limits_or_on_one_that_is_away(alice: User) -> None:
-    run = run_make(alice)
-    node_make("annex", max_processes=3, max_threads=8, max_memory_mb=4000)
-    place = {"node": "annex", "memory_mb": 1000, "threads": 2}
-    assert managed_workers_launch(alice, run, order(2, **place)) == [
-        "coordinator",
-        "trainer-1",
-        "trainer-2",
-    ]
-    assert node_use("annex") == Use(3, 6, 3000)
-    for wrong, why in (
-        (order(1, **place), "3 processes"),
-        (order(1, node="nowhere"), "no node nowhere"),
-        (order(1, kind="coordinator"), "one managed coordinator"),
-    ):
-        with pytest.raises(AppError, match=why):
-            managed_workers_launch(alice, run, wrong)
-    ManagedWorker.objects.filter(name="trainer-1").update(desired="stopped")
-    with pytest.raises(AppError, match="needs a memory limit"):
-        managed_workers_launch(alice, run, order(1, node="annex"))
-    WorkerNode.objects.update(left_at=timezone.now())
-    with pytest.raises(AppError, match="annex is away"):
-        managed_workers_launch(alice, run, order(1, **place))
-    assert ManagedWorker.objects.count() == 3
 
 
 bounds = st.none() | st.integers(0, 20)

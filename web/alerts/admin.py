@@ -47,9 +47,9 @@ class AlertMailAdmin(ReadOnlyAdmin):
 
 @admin.register(Webhook)
 class WebhookAdmin(ReadOnlyAdmin):
-    list_display = ("run", "url", "created_at", "num_failed", "disabled_at")
+    list_display = ("run", "host", "created_at", "num_failed", "disabled_at")
     list_select_related = ("run",)
-    exclude = ("secret",)
+    exclude = ("secret", "url")
 
 
 @admin.register(WebhookDelivery)

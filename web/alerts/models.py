@@ -1,5 +1,7 @@
 """Alerts with their history, what each run wants to be told, and where it is told."""
 
+from urllib.parse import urlsplit
+
 from django.conf import settings
 from django.db import models
 
@@ -174,6 +176,11 @@ class Webhook(models.Model):
 
     def __str__(self) -> str:
         return f"webhook {self.public_id} of {self.run_id}"
+
+    @property
+    def host(self) -> str:
+        """Where it leads, for people who may not know the whole address: paths hold secrets."""
+        return f"{urlsplit(self.url).hostname or 'unreadable address'}/…"
 
 
 class WebhookDelivery(models.Model):

@@ -11,17 +11,22 @@ from django.db import transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
+from training.protocol.errors import ErrorCode
 from training.protocol.states import WorkerState
 from web.accounts.models import User
 from web.core.audit import audit_record
+from web.core.errors import AppError
+from web.runs.lifecycle import OVER
 from web.runs.models import Run
 from web.workers.evaluations import evaluations_stop
 from web.workers.journal import event_note, state_note
 from web.workers.launcher import process_mark
 from web.workers.models import ManagedWorker, WorkerNode, node_here
 from web.workers.nodes import is_away, node_queue
+from web.workers.places import room_require
 from web.workers.processes import is_alive, remains_kill, terminate, wait_until
 from web.workers.reconcile import managed_worker_reconcile, managed_workers_reconcile
+from web.workers.room import Use
 from web.workers.selectors import stop_seconds
 
 __all__ = [
@@ -86,7 +91,21 @@ def managed_worker_create(
 
 @transaction.atomic
 def managed_worker_start(actor: User, worker: ManagedWorker) -> None:
-    """Want a managed worker to run; earlier failures are forgotten, its hours begin anew."""
+    """Want a managed worker to run; earlier failures are forgotten, its hours begin anew.
+
+    Raises:
+        AppError: BODY_INVALID (its node is away or has no room any more) or RUN_OVER.
+    """
+    if worker.run.state in OVER:
+        raise AppError(ErrorCode.RUN_OVER)
+    row = ManagedWorker.objects.select_for_update().get(pk=worker.pk)
+    if row.desired == ManagedWorker.Desired.STOPPED:  # what is wanted has its room already
+        room_require(
+            row.node,
+            Use(1, row.threads, row.memory_mb or 0),
+            is_unbounded=row.memory_mb is None,
+            now=timezone.now(),
+        )
     ManagedWorker.objects.filter(pk=worker.pk).update(
         desired=ManagedWorker.Desired.RUNNING,
         num_restarts=0,

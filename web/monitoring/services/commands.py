@@ -45,7 +45,6 @@ def peer_pause(actor: User, peer: Peer, reason: str) -> None:
     if row.paused_at is not None:
         raise AppError(ErrorCode.BODY_INVALID, "This peer rests already.")
     row.paused_at, row.paused_reason = timezone.now(), reason.strip()[:300]
-    row.commands = [c for c in row.commands if c != Command.RESUME]
     _save(peer, row)
     data = {"reason": row.paused_reason, "before": {"rests": False}, "after": {"rests": True}}
     audit_record(actor, "peer.paused", f"{peer.run.slug}/{peer.public_id}", data)
@@ -62,7 +61,6 @@ def peer_resume(actor: User, peer: Peer, reason: str = "") -> None:
     if row.paused_at is None:
         return
     row.paused_at, row.paused_reason = None, ""
-    row.commands = [*(c for c in row.commands if c != Command.RESUME), str(Command.RESUME)]
     _save(peer, row)
     data = {"before": {"rests": True}, "after": {"rests": False}}
     why = {"reason": reason.strip()[:300]} if reason.strip() else {}
@@ -83,6 +81,6 @@ def peer_lock(actor: User, peer: Peer) -> Peer:
 
 
 def _save(peer: Peer, row: Peer) -> None:
-    row.save(update_fields=("paused_at", "paused_reason", "commands"))
-    for field in ("paused_at", "paused_reason", "commands"):
+    row.save(update_fields=("paused_at", "paused_reason"))
+    for field in ("paused_at", "paused_reason"):
         setattr(peer, field, getattr(row, field))

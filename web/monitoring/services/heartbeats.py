@@ -1,6 +1,6 @@
 """Heartbeats: a fresh pass out, the trainer's own word in, commands along."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
 
@@ -22,9 +22,6 @@ from web.runs.selectors import (
     config_current,
     device_bar_refuse,
 )
-
-RESUME_FOR = timedelta(minutes=10)
-"""After a run was opened again, heartbeats say so for this long: an answer may get lost."""
 
 
 @transaction.atomic
@@ -49,7 +46,7 @@ def peer_heartbeat(
     peer.heartbeat_at, peer.heartbeat = now, request.model_dump(mode="json")
     peer.trainer_version = request.trainer_version or peer.trainer_version
     messages = peer_messages_take(peer, request.message_seen, now)
-    commands = _commands(run, peer, config, now)
+    commands = _commands(run, peer, config)
     peer.commands = []
     peer.save(update_fields=("heartbeat_at", "heartbeat", "trainer_version", "commands"))
     device_seen(peer.device, now)
@@ -73,17 +70,20 @@ def _peer_lock(credential: Credential, run: Run) -> Peer:
     return peer
 
 
-def _commands(run: Run, peer: Peer, config: RunConfigVersion, now: datetime) -> tuple[Command, ...]:
+def _commands(run: Run, peer: Peer, config: RunConfigVersion) -> tuple[Command, ...]:
     found = [Command(name) for name in peer.commands]
     if peer.role != Role.COORDINATOR:
-        found += _commands_of_state(run, peer, now)
+        found += _commands_of_state(run, peer)
     if not is_version_at_least(peer.trainer_version, str(config.body["min_trainer_version"])):
         found.append(Command.UPGRADE)
     return tuple(dict.fromkeys(found))
 
 
-def _commands_of_state(run: Run, peer: Peer, now: datetime) -> list[Command]:
-    """Every heartbeat repeats what the run's state asks for; repeating does no harm."""
+def _commands_of_state(run: Run, peer: Peer) -> list[Command]:
+    """Every heartbeat repeats what the run's state asks for; repeating does no harm.
+
+    Answers get lost: a trainer that was told to rest hears until it goes on that it may.
+    """
     match RunState(run.state):
         case RunState.PAUSED:
             return [Command.PAUSE]
@@ -91,7 +91,7 @@ def _commands_of_state(run: Run, peer: Peer, now: datetime) -> list[Command]:
             return [Command.FINISH]
         case _ if peer.paused_at is not None:
             return [Command.PAUSE]
-        case RunState.OPEN if peer.joined_at < run.state_changed_at >= now - RESUME_FOR:
+        case RunState.OPEN:
             return [Command.RESUME]
         case _:
             return []
