@@ -91,6 +91,9 @@ test("charts grow by newer points only, and along samples each place comes once"
   const columns = { t: [1], loss: [3], samples_per_second: [1], num_peers: [1], epoch: [0], samples_total: [0] };
   assert.equal(seriesAppend(columns, { ...state, loss: 2, num_peers: 2 }), true);
   assert.equal(seriesAppend(columns, { ...state, loss: 1, num_peers: 2 }), false);
+  const carried = { ...state, as_of: "2026-01-01T00:00:20Z", loss: 2, loss_at: state.as_of, num_peers: 2 };
+  assert.equal(seriesAppend(columns, carried), true);
+  assert.deepEqual(columns.loss, [3, 2, null], "a loss that is carried on is no measurement");
   const long = { ...columns, t: [1, 2, 3, 4], loss: [4, 3, 2, 1], epoch: [0, 1, 1, 2] };
   const gained = { ...long, samples_total: [0, 10, 10, 20] };
   assert.deepEqual(chartRows(gained, "samples", ["loss"]), [[0, 10, 20], [4, 2, 1]]);

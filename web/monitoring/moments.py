@@ -72,7 +72,7 @@ def moment_of(run: Run, live: LiveRun, *, lineage: int, at: datetime) -> SwarmMo
         lineage=lineage,
         epoch=live.epoch,
         state=live.state,
-        loss=live.loss,
+        loss=live.loss if live.loss_at in (None, live.as_of) else None,
         samples_per_second=live.samples_per_second,
         samples_total=live.samples_total,
         num_peers=live.num_peers,
