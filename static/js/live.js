@@ -7,7 +7,7 @@ import { Feed } from "./feed.js";
 import { evidence, loss, number, percent, seconds, short } from "./format.js";
 import { etaText, goalSamples, goalShare } from "./pace.js";
 import { Peers } from "./peers.js";
-import { counterNext, nextSeconds, samplesNow } from "./state.js";
+import { counterFloor, nextSeconds, samplesNow } from "./state.js";
 
 const STALE_SECONDS = 20; // as in evidence.js: then nobody knows what the swarm does
 const BANNER_MS = 3000;
@@ -24,6 +24,7 @@ const peers = new Peers(/** @type {HTMLElement} */ (document.getElementById("pee
 let told = first;
 let state = first;
 let counted = 0;
+let floor = 0; // of what is counted
 
 /** @type {Record<string, (value: any) => string>} */
 const FORMATS = {
@@ -106,7 +107,7 @@ function moving() {
   const isStale = age > STALE_SECONDS;
   for (const element of main.querySelectorAll("[data-fresh]")) element.classList.toggle("is-stale", isStale);
   const elapsed = state.as_of ? Math.max(0, (siteNow() - Date.parse(state.as_of)) / 1000) : 0;
-  counted = counterNext(counted, samplesNow(state, isStill || isStale ? 0 : elapsed, STALE_SECONDS));
+  counted = Math.max(floor, samplesNow(state, isStill || isStale ? 0 : elapsed, STALE_SECONDS));
   textSet("[data-counter]", number(counted));
   textSet("[data-goal]", goalText());
   const rest = isStale ? null : nextSeconds(state, elapsed);
@@ -164,6 +165,7 @@ const feed = new Feed(first, {
   socketUrl: `${scheme}//${location.host}${main.dataset.socket}`,
   stateUrl: main.dataset.state || "",
   onState(next, event) {
+    floor = counterFloor(floor, counted, told, next);
     told = next;
     wordsFollow();
     if (event) eventShow(main, event);

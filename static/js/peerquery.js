@@ -30,7 +30,7 @@ export function hardwareClass(device) {
 /** @param {string} text */
 function classOf(text) {
   if (!text) return "unknown";
-  if (text.toLowerCase().startsWith("cpu")) return "CPU";
+  if (text.toLowerCase().includes("cpu")) return "CPU";
   const series = SERIES.exec(text);
   if (series) return `${series[1].toUpperCase()} ${series[2]} series`;
   const [word] = text.replace(MAKER, " ").split(" ").filter(Boolean);

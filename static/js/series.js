@@ -120,7 +120,8 @@ export function seriesAppend(columns, state) {
   const last = columns.t[columns.t.length - 1];
   if (last !== undefined && t <= last) return false;
   columns.t.push(t);
-  columns.loss.push(state.loss ?? null);
+  // A loss that is carried on from an earlier report was not measured now.
+  columns.loss.push(state.loss_at === undefined || state.loss_at === state.as_of ? (state.loss ?? null) : null);
   columns.samples_per_second.push(state.samples_per_second);
   columns.num_peers.push(state.num_peers);
   columns.epoch.push(state.epoch);

@@ -54,12 +54,15 @@ export function samplesNow(state, elapsed, limit) {
 }
 
 /**
- * The large number as it goes on: what was trained is never less than what was shown, though the
- * last samples of an epoch may have been foretold.
- * @param {number} shown @param {number} next @returns {number}
+ * What the large number must not fall below: between an epoch's end and its report, what was shown
+ * when it ended, as the last samples may have been foretold and are in no figure yet. At all other
+ * times nothing: what was foretold too high is taken back.
+ * @param {number} floor before this message @param {number} shown at this moment
+ * @param {LiveState} before @param {LiveState} after the message @returns {number}
  */
-export function counterNext(shown, next) {
-  return Math.max(shown, next);
+export function counterFloor(floor, shown, before, after) {
+  if (!(after.samples_pending > 0)) return 0;
+  return after.epoch > before.epoch ? Math.max(floor, shown) : floor;
 }
 
 /**

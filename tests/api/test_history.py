@@ -60,7 +60,7 @@ def test_throughput_has_a_column_per_class(client: Client, swarm: Swarm) -> None
     swarm.volunteers[1].peer.save()
     snapshot_take(swarm, timezone.now())
     columns = get(client, "throughput/")
-    assert (columns["CPU"], columns["RTX 3090"], len(columns["t"])) == ([5], [5], 1)
+    assert (columns["CPU"], columns["RTX 30 series"], len(columns["t"])) == ([5], [5], 1)
 
 
 def test_marks_name_configs_roll_backs_incidents_and_checkpoints(

@@ -10,9 +10,9 @@ from web.accounts.models import User
 from web.runs.models import Checkpoint
 
 
-def harmed_run(organiser: User, users: Sequence[User]) -> Swarm:
+def harmed_run(organiser: User, users: Sequence[User], slug: str = "demo") -> Swarm:
     """Return a swarm with a machine of each of ``users``: epochs 0 to 5, states of 2 and 4."""
-    swarm = swarm_make(run_make(organiser), len(users), users=users)
+    swarm = swarm_make(run_make(organiser, slug), len(users), users=users)
     began = timezone.now() - timedelta(minutes=5)
     for epoch in range(6):
         now = began + timedelta(seconds=30 * epoch)

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { cellSlots, epochShares } from "../../static/js/comb.js";
 import * as format from "../../static/js/format.js";
 import { chartRows, positive, seriesAppend } from "../../static/js/series.js";
-import { applied, backoff, counterNext, nextSeconds, patched, samplesNow } from "../../static/js/state.js";
+import { applied, backoff, counterFloor, nextSeconds, patched, samplesNow } from "../../static/js/state.js";
 
 const cases = JSON.parse(readFileSync(new URL("cases.json", import.meta.url), "utf8"));
 const state = {
@@ -66,13 +66,34 @@ test("the counter moves with the speed, and stands when stale or not training", 
   assert.equal(samplesNow({ ...state, state: "paused" }, 2, 20), 110);
 });
 
+/** What the page shows: each state after so many seconds of standing alone. */
+function counterOf(steps) {
+  let [floor, shown, before] = [0, 0, steps[0][0]];
+  return steps.map(([after, elapsed]) => {
+    floor = counterFloor(floor, shown, before, after);
+    shown = Math.max(floor, samplesNow(after, elapsed, 20));
+    before = after;
+    return shown;
+  });
+}
+
+const ending = { epoch: 1, samples_total: 4096, samples_pending: 0, samples_accumulated: 4000, samples_per_second: 10, state: "training" };
+
 test("the large number does not go back while an epoch's report is on its way", () => {
-  const ending = { samples_total: 4096, samples_pending: 0, samples_accumulated: 4000, samples_per_second: 0, state: "training" };
-  const begun = { ...ending, samples_accumulated: 32 };
-  const reported = { ...begun, samples_total: 8192 };
-  let shown = 0;
-  const seen = [ending, begun, reported].map((state) => (shown = counterNext(shown, samplesNow(state, 0, 20))));
-  assert.deepEqual(seen, [8096, 8096, 8224]);
+  const begun = { ...ending, epoch: 2, samples_pending: 4000, samples_accumulated: 0 };
+  const going = { ...begun, samples_accumulated: 120 };
+  const reported = { ...going, samples_total: 8192, samples_pending: 0 };
+  const seen = counterOf([[ending, 9], [begun, 0], [going, 0], [reported, 0]]);
+  assert.deepEqual(seen, [8186, 8186, 8216, 8312]);
+});
+
+test("what was foretold too high is taken back by the next message, also after an epoch's report", () => {
+  const paused = { ...ending, state: "paused", samples_accumulated: 4010 };
+  assert.deepEqual(counterOf([[ending, 20], [paused, 0]]), [8296, 8106]);
+  const begun = { ...ending, epoch: 2, samples_pending: 4000, samples_accumulated: 0 };
+  const reported = { ...begun, samples_total: 8192, samples_pending: 0 };
+  assert.deepEqual(counterOf([[ending, 20], [begun, 0], [reported, 0]]), [8296, 8296, 8192]);
+  assert.deepEqual(counterOf([[ending, 20], [{ ...begun, epoch: 0, samples_total: 0, samples_pending: 0 }, 0]]), [8296, 0]);
 });
 
 test("the next averaging is foretold only while training", () => {
@@ -91,6 +112,9 @@ test("charts grow by newer points only, and along samples each place comes once"
   const columns = { t: [1], loss: [3], samples_per_second: [1], num_peers: [1], epoch: [0], samples_total: [0] };
   assert.equal(seriesAppend(columns, { ...state, loss: 2, num_peers: 2 }), true);
   assert.equal(seriesAppend(columns, { ...state, loss: 1, num_peers: 2 }), false);
+  const carried = { ...state, as_of: "2026-01-01T00:00:20Z", loss: 2, loss_at: state.as_of, num_peers: 2 };
+  assert.equal(seriesAppend(columns, carried), true);
+  assert.deepEqual(columns.loss, [3, 2, null], "a loss that is carried on is no measurement");
   const long = { ...columns, t: [1, 2, 3, 4], loss: [4, 3, 2, 1], epoch: [0, 1, 1, 2] };
   const gained = { ...long, samples_total: [0, 10, 10, 20] };
   assert.deepEqual(chartRows(gained, "samples", ["loss"]), [[0, 10, 20], [4, 2, 1]]);

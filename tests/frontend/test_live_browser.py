@@ -211,6 +211,7 @@ def test_numbers_stand_still_and_the_state_is_unknown_when_nothing_is_heard(
     watched.waits_for("[data-live=state]", lambda text: text == "Unknown")
     assert "coordinator was last heard" in watched.text("[data-live=reason]")
     stands = watched.text("[data-counter]")
+    assert stands == f"{3 * site.samples:,}", "what was foretold is taken back"
     watched.page.clock.fast_forward(5_000)
     assert watched.text("[data-counter]") == stands
     assert watched.page.locator(".tile.is-stale").count() == 3

@@ -17,6 +17,8 @@ from web.accounts.models import User
 from web.accounts.services import user_ban
 from web.core import redis as core_redis
 from web.core.events import (
+    RING_BYTES,
+    RING_SECONDS,
     RING_SIZE,
     access_changed_publish,
     event_publish,
@@ -99,6 +101,23 @@ def test_state_and_ring_are_kept_and_the_ring_is_bounded(live_redis: str) -> Non
     assert live_ring_since(slug, last - 2) == [patch(last - 1), patch(last)]
     assert live_ring_since(slug, last) == []
     assert live_ring_since(slug, 1) is None, "too old"
+
+
+def test_large_patches_are_kept_up_to_a_number_of_bytes(live_redis: str) -> None:
+    slug = f"run-{secrets.token_hex(4)}"
+    for seq in range(1, 31):
+        event_publish(slug, {**patch(seq), "bulk": "x" * 1_300_000})
+    ring = live_ring(slug)
+    assert len(ring) == 3
+    assert sum(map(len, ring)) <= RING_BYTES
+    assert int(str(redis_client().memory_usage(f"live:{slug}:ring", samples=0))) < 2 * RING_BYTES
+    assert [message["seq"] for message in live_ring_since(slug, 27) or []] == [28, 29, 30]
+    assert live_ring_since(slug, 26) is None, "whoever misses more gets a whole state"
+    event_publish(slug, {**patch(31), "bulk": "x" * (RING_BYTES + 1)})
+    assert len(live_ring(slug)) == 1, "the newest stays, lest a gap looks like no news"
+    event_publish(slug, patch(32))
+    assert live_ring_since(slug, 31) == [patch(32)]
+    assert 0 < int(str(redis_client().ttl(f"live:{slug}:ring"))) <= RING_SECONDS
 
 
 @pytest.mark.django_db(transaction=True)

@@ -47,6 +47,15 @@ def private_run(alice: User, bob: User, transactional_db: None) -> Run:
     return run
 
 
+async def test_a_draft_is_watched_by_those_inside_only(people: dict[str, User]) -> None:
+    await in_database(run_make, people["alice"], "soon", is_open=False)
+    for name in ("charlie", "nobody"):
+        async with socket_open("soon", user=people.get(name)) as socket:
+            assert await socket.closed() == 4403, name
+    async with socket_open("soon", user=people["alice"]) as socket:
+        assert (await socket.next())["type"] == "run.snapshot"
+
+
 async def test_who_may_watch(private_run: Run, people: dict[str, User]) -> None:
     await in_database(run_make, people["alice"], "open")
     for name, public, private in WHO:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.live.rooms import Client, Truth, event_message, patch_message, settled
-from web.core.events import RING_SIZE
+from web.core.events import RING_BYTES, RING_SIZE
 from web.live import room as room_module
 from web.live import viewer as viewer_module
 from web.live.room import Room
@@ -93,6 +93,28 @@ async def test_a_client_that_slept_past_the_log_gets_a_snapshot(room: Room, trut
     await client.stop()
     assert client.kinds == ["snapshot", "patch", "snapshot"]
     assert client.state == truth.state
+
+
+async def test_the_log_of_large_patches_is_bounded_in_bytes(room: Room, truth: Truth) -> None:
+    client = Client(room).start()
+    await settled()
+    client.can_read.clear()
+    bulk = "x" * (RING_BYTES // 4)
+    for n in range(8):
+        room.receive(truth.change(n=n, bulk=bulk))
+        if n == 0:
+            await settled()
+    assert (room.base, room.last) == (5, 8)
+    client.can_read.set()
+    await settled(0.2)
+    assert client.kinds == ["snapshot", "patch", "snapshot"]
+    assert client.state == truth.state
+    room.receive(truth.change(bulk=bulk * 5))
+    await settled(0.2)
+    await client.stop()
+    assert client.kinds[-1] == "patch", "the newest is sent, however long it is"
+    room.fill([patch_message(seq, {"bulk": bulk}).text for seq in range(3, 10)])
+    assert room.base == 8
 
 
 async def test_a_client_that_never_reads_is_dropped(

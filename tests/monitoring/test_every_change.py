@@ -59,7 +59,11 @@ class Story:
 
     def _snapshot(self, **fields: Any) -> None:
         now = timezone.now()
-        fields = {"epoch": self.epoch, "lineage": config_current(self.run).lineage} | fields
+        fields = {
+            "loss": self.chance.choice([None, 2.0]),
+            "epoch": self.epoch,
+            "lineage": config_current(self.run).lineage,
+        } | fields
         here = [v for v in self.swarm.volunteers if self.chance.random() < 0.8]
         peers = tuple(
             observation_make(

@@ -15,12 +15,7 @@ from web.accounts.credentials import credential_of_token
 from web.accounts.models import Device, User
 from web.core.errors import AppError
 from web.monitoring.models import Peer
-from web.monitoring.services import (
-    peer_command_add,
-    peer_heartbeat,
-    peer_pause,
-    peer_resume,
-)
+from web.monitoring.services import peer_command_add, peer_heartbeat
 from web.runs.models import Run
 from web.runs.services import bootstrap_peers_mark, run_transition
 
@@ -64,10 +59,9 @@ def test_the_runs_state_becomes_a_command(run: Run, alice: User, member: Volunte
     assert beat(run, member).commands == (Command.PAUSE,)
     run_transition(alice, run, "open")
     assert beat(run, member).commands == (Command.RESUME,)
-    assert beat(run, member).commands == (Command.RESUME,)
     Run.objects.update(state_changed_at=timezone.now() - timedelta(minutes=11))
     run.refresh_from_db()
-    assert beat(run, member).commands == (Command.RESUME,), "the answers before may all be lost"
+    assert beat(run, member).commands == (Command.RESUME,), "answers may have been lost so long"
     run_transition(alice, run, "finish")
     assert beat(run, member).commands == (Command.FINISH,)
     Run.objects.update(state=RunState.FINISHED)
@@ -91,22 +85,6 @@ def test_a_command_is_handed_out_once(
     peer_command_add(alice, member.peer, Command.RELOAD_STATE)
     assert beat(run, member).commands == (Command.RELOAD_STATE, Command.RESUME)
     assert beat(run, member).commands == (Command.RESUME,)
-
-
-def test_a_peer_that_may_go_on_hears_so_until_it_does(
-    run: Run, alice: User, member: Volunteer
-) -> None:
-    """A lost answer must not leave it at rest: a trainer at rest says nothing of it."""
-    peer_pause(alice, member.peer, "noise")
-    assert beat(run, member).commands == (Command.PAUSE,)
-    peer_resume(alice, member.peer)
-    assert beat(run, member).commands == (Command.RESUME,), "this answer is lost"
-    Run.objects.update(state_changed_at=timezone.now() - timedelta(days=1))
-    run.refresh_from_db()
-    for _ in range(2):
-        assert beat(run, member).commands == (Command.RESUME,)
-    run_transition(alice, run, "pause")
-    assert beat(run, member).commands == (Command.PAUSE,), "the run's pause comes first"
 
 
 def test_a_trainer_that_became_too_old_is_told(run: Run, member: Volunteer) -> None:

@@ -21,6 +21,7 @@ from training.protocol.states import RunState
 from web.accounts.models import User
 from web.contributions.models import ContributionTotal, LedgerEntry
 from web.core.events import live_ring_since, live_state_read
+from web.core.templatetags.ui import instant
 from web.monitoring.ingest import snapshot_ingest
 from web.monitoring.livestate import state_apply
 from web.monitoring.models import EpochRecord, MetricPoint, Peer, RunEvent, RunSwarm
@@ -50,6 +51,22 @@ def test_samples_stay_in_the_sum_between_an_epochs_end_and_its_report(swarm: Swa
     reports = (report_make(swarm, 0, now),)
     snapshot_take(swarm, now, epoch=1, samples_accumulated=9, finished_epochs=reports)
     assert (shown(), live_state(swarm.run, now=now)["samples_pending"]) == (109, 0)
+
+
+def test_a_loss_keeps_its_own_date_and_is_no_measurement_of_later_reports(swarm: Swarm) -> None:
+    now = timezone.now()
+    first = now - timedelta(seconds=30)
+    snapshot_take(swarm, first, samples_accumulated=9, loss=2.5)
+    snapshot_take(swarm, now, samples_accumulated=9, loss=None)
+
+    state = live_state(swarm.run, now=now)
+    assert state["loss"] == 2.5
+    assert instant(state["loss_at"]) == first
+    assert instant(state["as_of"]) == now
+    points = MetricPoint.objects.filter(run=swarm.run).order_by("at")
+    assert list(points.values_list("loss", flat=True)) == [2.5, None]
+    moments = swarm.run.moments.order_by("at")
+    assert list(moments.values_list("loss", flat=True)) == [2.5, None]
 
 
 def test_a_snapshot_becomes_live_state_history_ledger_and_messages(swarm: Swarm) -> None:

@@ -11,6 +11,7 @@ from tests.factories_runs import run_make, snapshot_take, swarm_make
 from training.protocol.api import LivePeer
 from training.protocol.states import LiveState, PeerState, Role
 from web.accounts.models import User
+from web.monitoring.hardware import hardware_class
 from web.monitoring.models import SwarmMoment, SwarmTurn
 from web.monitoring.moments import (
     MAX_CLASSES,
@@ -18,7 +19,6 @@ from web.monitoring.moments import (
     OTHERS,
     classes_of,
     condition_of,
-    hardware_class,
 )
 from web.monitoring.moments_age import MAX_TURNS, moments_thin
 from web.monitoring.replay import moments_span, run_throughput, swarm_at
@@ -37,15 +37,35 @@ def peer(hardware: str, rate: float = 1.0, **fields: object) -> LivePeer:
 
 @pytest.mark.parametrize(
     ("device", "name"),
-    [
-        ("cpu", "CPU"), ("", "CPU"), ("NVIDIA T4", "T4"), ("Tesla T4", "T4"),
-        ("NVIDIA A100-SXM4-80GB", "A100"), ("NVIDIA GeForce RTX 3090", "RTX 3090"),
-        ("NVIDIA H100 80GB HBM3", "H100"), ("Intel(R) Xeon(R) CPU @ 2.20GHz", "CPU"),
-        ("Apple M2", "M2"), ("NVIDIA", "CPU"),
-    ],
-)  # fmt: skip
-def test_a_class_is_a_coarse_device_name(device: str, name: str) -> None:
+    [("", "unknown"), ("cpu", "CPU"), ("NVIDIA GeForce RTX 3090", "RTX 30 series")],
+)
+def test_a_machine_has_the_class_that_the_peers_table_gives_it(device: str, name: str) -> None:
     assert hardware_class(device) == name
+    assert classes_of({"k": peer(device)}) == {name: 1.0}
+
+
+@pytest.mark.django_db
+def test_over_a_long_time_the_largest_classes_are_named_and_the_rest_are_others(
+    alice: User,
+) -> None:
+    run = run_make(alice)
+    for i in range(20):
+        classes = {f"X{i}": float(i), OTHERS: 1.0, "unverified": 50.0}
+        moments_add(run, 1, 10, at=START + timedelta(seconds=10 * i), classes=classes)
+    columns = run_throughput(run)
+    assert list(columns) == ["t", *(f"X{i}" for i in range(19, 12, -1)), "unverified", OTHERS]
+    assert [round(v, 2) for v in columns[OTHERS]] == [1.0 + i for i in range(13)] + [1.0] * 7
+
+
+@pytest.mark.django_db
+def test_a_class_that_was_written_down_by_its_old_name_is_read_by_todays(alice: User) -> None:
+    run = run_make(alice)
+    kept = {"RTX 3090": 5.0, "RTX 3080": 2.0, "RTX 30 series": 1.0, "A100": 1.0}
+    moments_add(run, 1, 10, classes=kept)
+    past = swarm_at(run, START)
+    assert past is not None
+    assert past.classes == {"RTX 30 series": 8.0, "A100": 1.0}
+    assert list(run_throughput(run)) == ["t", "RTX 30 series", "A100"]
 
 
 @given(
@@ -59,7 +79,7 @@ def test_classes_add_up_to_the_swarm_and_are_few(rows: dict[str, tuple[str, floa
 
 
 def test_the_smallest_classes_are_one_and_the_gone_are_none() -> None:
-    peers = {f"p{i}": peer(f"GPU type{i:03d}", float(i)) for i in range(1, 12)}
+    peers = {f"p{i}": peer(f"Card{i:03d}", float(i)) for i in range(1, 12)}
     peers["gone"] = peer("NVIDIA T4", 99.0, state=PeerState.LEFT)
     peers["stranger"] = peer("NVIDIA T4", 50.0, verified=False)
     classes = classes_of(peers)

@@ -11,7 +11,12 @@ from web.core.errors import AppError
 from web.monitoring.models import EpochRecord, MetricPoint, RunEvent
 from web.monitoring.retention import points_prune, points_rollup
 from web.monitoring.selectors import run_series
-from web.monitoring.series import run_lineages, run_series_by_epoch, run_series_by_lineage
+from web.monitoring.series import (
+    run_epochs_newest,
+    run_lineages,
+    run_series_by_epoch,
+    run_series_by_lineage,
+)
 from web.monitoring.tasks import points_prune_task, points_rollup_task
 from web.runs.models import Run
 
@@ -156,3 +161,28 @@ def test_the_tasks_do_the_same(run: Run) -> None:
     points_rollup_task()
     points_prune_task()
     assert not MetricPoint.objects.filter(resolution=0, at__lt=START).exists()
+
+
+def epochs_spent(run: Run, count: int) -> None:
+    EpochRecord.objects.bulk_create(
+        EpochRecord(run=run, lineage=1, epoch=i, finished_at=START, num_timed=2, num_averaged=1,
+                    computing_seconds=20.0 - i % 2, waiting_seconds=float(i % 2),
+                    matchmaking_seconds=1.0, averaging_seconds=2.0)
+        for i in range(count)
+    )  # fmt: skip
+
+
+def test_the_parts_of_a_thinned_epoch_are_means_that_add_up(run: Run) -> None:
+    epochs_spent(run, 400)
+    columns = run_series_by_lineage(run, ["computing_seconds", "waiting_seconds"], points=20)
+    assert len(columns["epoch"]) <= 20
+    assert set(columns["computing_seconds"]) == {19.5}
+    assert set(columns["waiting_seconds"]) == {0.5}
+
+
+def test_the_newest_epochs_are_as_they_were(run: Run) -> None:
+    epochs_spent(run, 400)
+    EpochRecord.objects.filter(epoch=399).update(computing_seconds=None)
+    found = run_epochs_newest(run, ["computing_seconds", "waiting_seconds"], 24, last=398)
+    assert [row["epoch"] for row in found] == list(range(398, 374, -1))
+    assert all(row["computing_seconds"] + row["waiting_seconds"] == 20 for row in found)

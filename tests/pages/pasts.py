@@ -61,7 +61,7 @@ def _moment(run: Run, keys: list[str], index: int) -> SwarmMoment:
     at = timezone.now().replace(microsecond=0) - timedelta(seconds=10 * (MOMENTS - index))
     num_peers = 1 if 26 <= index < 36 else 2
     rates = [40.0 + 5 * math.sin(index), 160.0 + 20 * math.cos(index / 3)][:num_peers]
-    classes = ["CPU", "RTX 3090"]
+    classes = ["CPU", "RTX 30 series"]
     return SwarmMoment(
         run=run,
         at=at,

@@ -116,6 +116,7 @@ def live_make(
         "samples_accumulated": done,
         "samples_per_second": rate,
         "loss": 5.213,
+        "loss_at": now,
         "first_loss": 8.402,
         "samples_total": TARGET * epoch,
     }

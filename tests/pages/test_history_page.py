@@ -72,7 +72,7 @@ def test_the_past_of_a_stall_is_a_stall(client: Client, alice: User, bob: User) 
 def test_every_chart_has_its_numbers_as_csv(client: Client, alice: User, bob: User) -> None:
     past_scene(alice, [alice, bob])
     throughput = rows(client, f"{PATH}throughput.csv")
-    assert throughput[0] == ["time", "RTX 3090", "CPU"]
+    assert throughput[0] == ["time", "RTX 30 series", "CPU"]
     assert len(throughput) == 61
     epochs = rows(client, f"{PATH}epochs.csv", first="12", last="13")
     assert epochs[0][:4] == ["lineage", "epoch", "loss", "samples_per_second"]
@@ -99,5 +99,33 @@ def test_the_history_takes_a_fixed_number_of_queries(
     num_people: int, client: Client, alice: User, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     past_scene(alice, [user_make(f"bee{i}") for i in range(num_people)])
-    with django_assert_num_queries(16):
+    with django_assert_num_queries(15):
         text(client)
+
+
+def test_the_table_of_a_long_past_has_real_epochs(client: Client, alice: User, bob: User) -> None:
+    run = past_scene(alice, [alice, bob])
+    EpochRecord.objects.filter(lineage=2).delete()
+    EpochRecord.objects.bulk_create(
+        EpochRecord(run=run, lineage=1, epoch=i, finished_at=timezone.now(), num_timed=2,
+                    num_averaged=2, computing_seconds=float(i), matchmaking_seconds=1.0,
+                    averaging_seconds=1.0, waiting_seconds=0.0)
+        for i in range(100, 200)
+    )  # fmt: skip
+    page = text(client)
+    for epoch in range(176, 200):
+        assert f'<th scope="row" class="num">{epoch}</th><td class="right">{epoch}.0 s</td>' in page
+    assert '<th scope="row" class="num">175</th>' not in page
+
+
+def test_a_csv_that_had_to_be_thinned_says_so_in_its_heads(
+    client: Client, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past_scene(alice, [alice, bob])
+    series, epochs = "/runs/python-docs/series.csv", f"{PATH}epochs.csv"
+    assert rows(client, series)[0][:2] == ["time", "loss"]
+    monkeypatch.setattr("web.pages.tables.POINTS", 10)
+    assert rows(client, series)[0][:2] == ["time", "loss (lowest or highest of a stretch)"]
+    heads = rows(client, epochs)[0]
+    assert heads[:3] == ["lineage", "epoch", "loss (lowest or highest of a stretch)"]
+    assert "waiting_seconds (mean of a stretch)" in heads

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.test import Client
 from django.utils import timezone
 
 from tests.factories import user_make
@@ -143,6 +144,25 @@ def test_a_private_run_is_there_for_its_members_only(
 def test_drafts_are_listed_for_their_organiser_only(alice: User, bob: User) -> None:
     run_make(alice, is_open=False)
     assert [runs_visible(user).count() for user in (alice, bob, None)] == [1, 0, 0]
+
+
+def test_a_draft_is_opened_by_those_inside_only_even_if_the_run_will_be_public(
+    alice: User, bob: User, charlie: User, client: Client
+) -> None:
+    run = run_make(alice, is_open=False)
+    run_member_add(alice, run, bob, RunMember.Part.VIEWER)
+    people = (alice, bob, charlie, AnonymousUser(), None)
+    codes = [code_of(lambda u=u: run_get_visible(u, "demo")) for u in people]
+    assert codes == ["ok", "ok", *[ErrorCode.RUN_NOT_FOUND] * 3]
+    addresses = (
+        "/runs/demo/",
+        "/runs/demo/config/",
+        "/api/v1/runs/demo/",
+        "/api/v1/runs/demo/config/",
+    )
+    assert [client.get(address).status_code for address in addresses] == [404] * 4
+    run_transition(alice, run, "open")
+    assert [client.get(address).status_code for address in addresses] == [200] * 4
 
 
 def test_member_parts_are_checked(alice: User, bob: User) -> None:

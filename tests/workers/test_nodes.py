@@ -21,10 +21,9 @@ from web.core.models import AuditEntry
 from web.runs.models import Run
 from web.workers.decide import Action
 from web.workers.launcher import arguments, run_url, worker_folder
-from web.workers.launching import COORDINATOR_MEMORY_MB, Order, managed_workers_launch
+from web.workers.launching import Order, managed_workers_launch
 from web.workers.logs import log_clean
 from web.workers.models import ManagedWorker, WorkerNode
-from web.workers.node_room import node_use
 from web.workers.node_selectors import node_rows, unknown_since
 from web.workers.nodes import AWAY, NodeTaken, node_beat, node_leave
 from web.workers.processes import is_alive, wait_until
@@ -35,8 +34,6 @@ from web.workers.services import (
     Placement,
     managed_worker_create,
     managed_worker_restart,
-    managed_worker_start,
-    managed_worker_stop,
     workers_stop_all,
 )
 from web.workers.tasks import managed_worker_log_task, node_look_task
@@ -155,110 +152,6 @@ def test_a_vanished_nodes_workers_are_unknown_since_it_was_seen(alice: User) -> 
     assert unknown_since(worker, node, now) is None
 
 
-def order(count: int = 1, kind: str = "trainer", **place: object) -> Order:
-    return Order(ManagedWorker.Kind(kind), count, Placement(**place))  # type: ignore[arg-type]
-
-
-def test_nothing_is_launched_beyond_a_nodes_limits_or_on_one_that_is_away(alice: User) -> None:
-    run = run_make(alice)
-    node_make("annex", max_processes=3, max_threads=8, max_memory_mb=4100)
-    place = {"node": "annex", "memory_mb": 1000, "threads": 2}
-    assert managed_workers_launch(alice, run, order(2, **place)) == [
-        "coordinator",
-        "trainer-1",
-        "trainer-2",
-    ]
-    assert node_use("annex") == Use(3, 5, COORDINATOR_MEMORY_MB + 2000)
-    for wrong, why in (
-        (order(1, **place), "3 processes"),
-        (order(1, node="nowhere"), "no node nowhere"),
-        (order(1, kind="coordinator"), "one managed coordinator"),
-    ):
-        with pytest.raises(AppError, match=why):
-            managed_workers_launch(alice, run, wrong)
-    ManagedWorker.objects.filter(name="trainer-1").update(desired="stopped")
-    with pytest.raises(AppError, match="needs a memory limit"):
-        managed_workers_launch(alice, run, order(1, node="annex"))
-    WorkerNode.objects.update(left_at=timezone.now())
-    with pytest.raises(AppError, match="annex is away"):
-        managed_workers_launch(alice, run, order(1, **place))
-    assert ManagedWorker.objects.count() == 3
-
-
-def test_a_start_asks_for_room_like_a_launch(alice: User) -> None:
-    run = run_make(alice)
-    node_make("annex", max_processes=2)
-    managed_workers_launch(alice, run, order(1, node="annex"))
-    first = ManagedWorker.objects.get(name="trainer-1")
-    managed_worker_restart(alice, first)  # it counts already
-    managed_worker_stop(alice, first)
-    managed_workers_launch(alice, run, order(1, node="annex"))
-    for act in (managed_worker_start, managed_worker_restart):
-        with pytest.raises(AppError, match=r"annex has no room.*2 processes"):
-            act(alice, first)
-        first.refresh_from_db()
-        assert first.desired == "stopped"
-    assert not AuditEntry.objects.filter(code="worker.wanted").exists()
-    managed_worker_stop(alice, ManagedWorker.objects.get(name="trainer-2"))
-    managed_worker_start(alice, first)
-    WorkerNode.objects.update(left_at=timezone.now())
-    for act in (managed_worker_start, managed_worker_restart):
-        with pytest.raises(AppError, match=r"is away.*Start the node again, or launch on another"):
-            act(alice, first)
-
-
-def test_a_coordinator_that_comes_with_peers_is_not_bound_like_them(alice: User) -> None:
-    """One for an hour would leave with them, and nobody could enter after that."""
-    node_make("annex")
-    place = {"device": "cuda:0", "threads": 9, "memory_mb": 512, "hours": 1.0}
-    managed_workers_launch(alice, run_make(alice), order(1, node="annex", **place))
-    trainer = ManagedWorker.objects.get(kind="trainer")
-    assert (trainer.hours, trainer.memory_mb, trainer.threads) == (1.0, 512, 9)
-    coordinator = ManagedWorker.objects.get(kind="coordinator")
-    assert (coordinator.node, coordinator.device, coordinator.threads) == ("annex", "", 1)
-    assert (coordinator.hours, coordinator.wanted_until, coordinator.memory_mb) == (None,) * 3
-    WorkerNode.objects.update(max_memory_mb=8000)
-    managed_workers_launch(alice, run_make(alice, "other"), order(1, node="annex", **place))
-    assert ManagedWorker.objects.get(run__slug="other", kind="coordinator").memory_mb == (
-        COORDINATOR_MEMORY_MB
-    )
-    run = run_make(alice, "third")
-    managed_workers_launch(alice, run, order(1, "coordinator", node="annex", **place))
-    assert ManagedWorker.objects.get(run=run).hours == 1.0, "who asks for that gets it"
-
-
-@pytest.mark.parametrize("state", ["finished", "archived"])
-def test_nothing_is_started_for_a_run_that_is_over(alice: User, state: str) -> None:
-    run = run_make(alice)
-    worker = managed_worker_create(alice, run, "trainer", "trainer-1")
-    Run.objects.update(state=state)
-    worker.refresh_from_db()
-    with pytest.raises(AppError, match="This run is over"):
-        managed_workers_launch(alice, run, order(1))
-    with pytest.raises(AppError, match="This run is over"):
-        managed_worker_start(alice, worker)
-    assert ManagedWorker.objects.count() == 1
-
-
-def test_stopped_workers_are_removed_and_make_room(desk: Client, alice: User) -> None:
-    run = run_make(alice)
-    for number in range(1, 33):
-        managed_worker_create(alice, run, "trainer", f"trainer-{number}")
-    with pytest.raises(AppError, match="at most 32 trainers here: remove stopped ones first"):
-        managed_workers_launch(alice, run, order(1))
-    page, path = "/control/runs/demo/", "/control/runs/demo/workers/trainer-7/"
-    assert "Remove trainer-7" not in desk.get(page).text
-    assert desk.post(f"{path}remove/").status_code == 422
-    ManagedWorker.objects.filter(name="trainer-7").update(desired="stopped", state="stopped")
-    assert "Remove trainer-7" in desk.get(page).text
-    answer = desk.post(f"{path}remove/", follow=True)
-    assert "trainer-7 is removed" in answer.text
-    assert desk.get(path).status_code == 404
-    entry = AuditEntry.objects.get(code="worker.removed")
-    assert (entry.target, entry.run, entry.data["kind"]) == ("demo/trainer-7", "demo", "trainer")
-    assert managed_workers_launch(alice, run, order(1))[-1] == "trainer-7"
-
-
 def test_a_coordinator_on_a_dead_node_is_replaced_and_ends_when_the_node_comes_back(
     coordinator: ManagedWorker, alice: User, desk: Client
 ) -> None:
@@ -271,11 +164,10 @@ def test_a_coordinator_on_a_dead_node_is_replaced_and_ends_when_the_node_comes_b
     long_ago = timezone.now() - timedelta(hours=1)
     WorkerNode.objects.update(seen_at=long_ago)
     node_make("annex")
+    order = Order(ManagedWorker.Kind.TRAINER, 1, Placement(node="annex"))
     desk.post("/control/runs/demo/workers/coordinator/remove/")
     assert not ApiToken.objects.filter(scope="coordinator", revoked_at=None).exists()
-    assert managed_workers_launch(alice, coordinator.run, order(1, node="annex"))[0] == (
-        "coordinator"
-    )
+    assert managed_workers_launch(alice, coordinator.run, order)[0] == ("coordinator")
     assert is_alive(pid, started_at), "its node knows nothing of that yet"
     node_look_task(is_home=True)
     assert not is_alive(pid, started_at)

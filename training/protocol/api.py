@@ -177,6 +177,9 @@ class LiveRun(TolerantModel):
     """Of epochs that ended and are not reported yet, as far as they were seen."""
     samples_per_second: NonNegativeFloat
     loss: float | None = None
+    """The last one that was measured."""
+    loss_at: Instant | None = None
+    """When the swarm said that loss; ``as_of`` goes on without one."""
     first_loss: float | None = None
     num_peers: NonNegativeInt
     """Trainers that were seen lately."""

@@ -47,12 +47,9 @@ class AlertMailAdmin(ReadOnlyAdmin):
 
 @admin.register(Webhook)
 class WebhookAdmin(ReadOnlyAdmin):
-    """The address itself is for the run's organisers: whoever knows it may post to it."""
-
-    list_display = ("run", "host_text", "created_at", "num_failed", "disabled_at")
+    list_display = ("run", "host", "created_at", "num_failed", "disabled_at")
     list_select_related = ("run",)
-    readonly_fields = ("host_text",)
-    exclude = ("url", "secret")
+    exclude = ("secret", "url")
 
 
 @admin.register(WebhookDelivery)

@@ -178,9 +178,9 @@ class Webhook(models.Model):
         return f"webhook {self.public_id} of {self.run_id}"
 
     @property
-    def host_text(self) -> str:
-        """What others than organisers may read: path and query of an address may be a secret."""
-        return f"{urlsplit(self.url).hostname or ''}/…"
+    def host(self) -> str:
+        """Where it leads, for people who may not know the whole address: paths hold secrets."""
+        return f"{urlsplit(self.url).hostname or 'unreadable address'}/…"
 
 
 class WebhookDelivery(models.Model):

@@ -64,8 +64,9 @@ def webhook_delete(actor: User, webhook: Webhook) -> None:
         AppError: FORBIDDEN.
     """
     organiser_require(actor, webhook.run)
-    audit_record(actor, "webhook.deleted", f"{webhook.run.slug}/{webhook.public_id}")
     webhook.delete()
+    target = f"{webhook.run.slug}/{webhook.public_id}"
+    audit_record(actor, "webhook.deleted", target, {"host": webhook.host})
 
 
 @transaction.atomic
@@ -89,7 +90,9 @@ def webhook_test(actor: User, webhook: Webhook) -> WebhookDelivery:
     """
     organiser_require(actor, webhook.run)
     body = {"event": "webhook.test", "run": webhook.run.slug, "at": timezone.now().isoformat()}
-    return _queue(webhook, "webhook.test", body, timezone.now())
+    delivery = _queue(webhook, "webhook.test", body, timezone.now())
+    audit_record(actor, "webhook.tested", f"{webhook.run.slug}/{webhook.public_id}")
+    return delivery
 
 
 def webhooks_queue(alert: Alert, event: AlertEvent, now: datetime) -> None:

@@ -80,7 +80,7 @@ def checkpoint_file(
     path = _path(run.slug, checkpoint, name)
     return file_answer(
         request, path, sha256=listed["sha256"], name=f"{slug}-{epoch}-{name}",
-        is_public=run.is_public,
+        is_public=run.is_open_to_all,
     )  # fmt: skip
 
 

@@ -56,7 +56,8 @@ def _runs(registry: CollectorRegistry, now: datetime) -> None:
     peers = Gauge(
         "beeyard_run_peers", "Peers by what the evidence says", ["run", "state"], registry=registry
     )
-    for swarm in RunSwarm.objects.select_related("run").filter(run__is_public=True):
+    swarms = RunSwarm.objects.select_related("run").filter(run__is_public=True)
+    for swarm in swarms.exclude(run__state=RunState.DRAFT):
         slug = swarm.run.slug
         for name, gauge in gauges.items():
             value = swarm.live.get(name)

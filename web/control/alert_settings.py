@@ -100,6 +100,7 @@ def webhook_delete_post(request: DeskRequest, run: Run, public_id: str) -> HttpR
 
 def _context(request: DeskRequest, run: Run, rules: RulesForm) -> dict[str, Any]:
     log = WebhookDelivery.objects.filter(webhook__run=run).select_related("webhook")
+    is_organiser = run_is_organised_by(request.user, run)
     return {
         "run": run,
         "rules": rules,
@@ -107,7 +108,7 @@ def _context(request: DeskRequest, run: Run, rules: RulesForm) -> dict[str, Any]
         "deliveries": list(log[:_LOG_LINES]),
         "webhook_form": WebhookForm(),
         "gets_mail": AlertMail.objects.filter(run=run, user=request.user).exists(),
-        "is_organiser": run_is_organised_by(request.user, run),
+        "is_organiser": is_organiser,
     }
 
 

@@ -7,15 +7,18 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from training.protocol.errors import ErrorCode
 from training.protocol.names import API_PREFIX
 from web.control.access import DeskRequest, run_desk, run_desk_for
+from web.control.forms import ReasonForm
 from web.core.errors import AppError
+from web.monitoring.selectors import live_state
 from web.runs.models import Checkpoint, Run
 from web.runs.roles import Right
 from web.runs.selectors import config_newest, lineage_path, run_is_organised_by
+from web.runs.services import run_rewind
 from web.workers.evaluation_selectors import evaluation_jobs, figures_text, jobs_by_checkpoint
 from web.workers.evaluations import checkpoint_node, evaluation_request
 from web.workers.models import EvaluationJob, node_here
@@ -43,12 +46,48 @@ def checkpoints_fragment(request: DeskRequest, run: Run) -> HttpResponse:
 @require_POST
 def checkpoint_evaluate(request: DeskRequest, run: Run, lineage: int, epoch: int) -> HttpResponse:
     """Ask for an evaluation now."""
+    job = evaluation_request(request.user, _checkpoint(run, lineage, epoch))
+    messages.success(request, f"Epoch {epoch} is evaluated on node {job.node}, one at a time.")
+    return redirect("control:checkpoints", run.slug)
+
+
+@run_desk_for(Right.ORGANISE)
+@require_http_methods(["GET", "HEAD", "POST"])
+def checkpoint_return(request: DeskRequest, run: Run, lineage: int, epoch: int) -> HttpResponse:
+    """Say what going back to a saved state means; then do it. Nobody's work is undone by it."""
+    found = _checkpoint(run, lineage, epoch)
+    form = ReasonForm(request.POST if request.method == "POST" else None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            version = run_rewind(request.user, run, found, reason=form.cleaned_data["reason"])
+        except AppError as error:
+            if error.code != ErrorCode.BODY_INVALID:
+                raise
+            form.add_error(None, error.detail)
+        else:
+            words = (
+                f"Lineage {version.lineage} begins at epoch {epoch}: every peer loads its state."
+            )
+            messages.success(request, words)
+            return redirect("control:checkpoints", run.slug)
+    state = live_state(run)
+    lost = run.checkpoints.filter(epoch__gt=epoch, lineage__in=dict(lineage_path(run))).count()
+    context = {
+        "run": run,
+        "checkpoint": found,
+        "form": form,
+        "num_peers": state["num_peers"],
+        "num_epochs": max(0, state["epoch"] - epoch),
+        "num_states": lost,
+    }
+    return render(request, "control/checkpoint_return.html", context)
+
+
+def _checkpoint(run: Run, lineage: int, epoch: int) -> Checkpoint:
     found = run.checkpoints.select_related("run").filter(lineage=lineage, epoch=epoch).first()
     if found is None:
         raise AppError(ErrorCode.NOT_FOUND, "This checkpoint is not kept.")
-    job = evaluation_request(request.user, found)
-    messages.success(request, f"Epoch {epoch} is evaluated on node {job.node}, one at a time.")
-    return redirect("control:checkpoints", run.slug)
+    return found
 
 
 def _context(request: DeskRequest, run: Run) -> dict[str, Any]:
@@ -83,7 +122,10 @@ def _row(
         "checkpoint": checkpoint,
         "saved_at": saved_at,
         "size": sum(int(file["size"]) for file in checkpoint.files),
-        "files": [file | {"url": f"{folder}/{file['name']}"} for file in checkpoint.files],
+        "files": [
+            file | {"url": f"{folder}/{file['name']}?lineage={checkpoint.lineage}"}
+            for file in checkpoint.files
+        ],
         "job": job,
         "figures": figures_text(job) if job and job.state == job.State.DONE else "",
         "is_open": job is not None and job.state in (job.State.WAITING, job.State.RUNNING),

@@ -149,6 +149,8 @@ def peer_act(request: DeskRequest, run: Run, peer: str, act: str) -> HttpRespons
     row, chosen = peer_get(run, peer), ACTS.get(act)
     if chosen is None:
         raise AppError(ErrorCode.NOT_FOUND, "Nothing of that kind can be done with a peer.")
+    if row.role == Role.COORDINATOR and act != "shut-out":
+        raise AppError(ErrorCode.BODY_INVALID, "That cannot be done with a coordinator.")
     form = chosen.form(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         chosen.do(request, row, form)

@@ -71,6 +71,11 @@ urlpatterns = [
         checkpoints.checkpoint_evaluate,
         name="checkpoint_evaluate",
     ),
+    path(
+        "runs/<slug:slug>/checkpoints/<int:lineage>/<int:epoch>/roll-back/",
+        checkpoints.checkpoint_return,
+        name="checkpoint_return",
+    ),
     path("runs/<slug:slug>/undo/", undo.undo_page, name="undo"),
     path("runs/<slug:slug>/undo/<slug:public_id>/", undo.undone_page, name="undone"),
     path("runs/<slug:slug>/undo/<slug:public_id>/now/", undo.undone_fragment, name="undone_now"),

@@ -65,8 +65,14 @@ def worker_fragment(request: DeskRequest, run: Run, name: str) -> HttpResponse:
 @require_POST
 def worker_start(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     """Want it to run."""
-    managed_worker_start(request.user, worker_get(run, name))
-    messages.success(request, f"{name} starts.")
+    try:
+        managed_worker_start(request.user, worker_get(run, name))
+    except AppError as error:
+        if error.code != ErrorCode.BODY_INVALID:
+            raise
+        messages.error(request, error.detail)
+    else:
+        messages.success(request, f"{name} starts.")
     return redirect("control:worker", run.slug, name)
 
 

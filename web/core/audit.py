@@ -17,7 +17,16 @@ from web.core.models import AuditEntry, AuditHead
 
 HEAD = 1
 """Primary key of the only row of AuditHead."""
-_OF_RUNS = ("run.", "peer.", "worker.", "suspicion.", "checkpoint.", "evaluation.", "alert.")
+_OF_RUNS = (
+    "run.",
+    "peer.",
+    "worker.",
+    "suspicion.",
+    "checkpoint.",
+    "evaluation.",
+    "alert.",
+    "webhook.",
+)
 _OF_A_RUN = frozenset({"ledger.corrected", "ledger.reversed"})
 
 

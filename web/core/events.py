@@ -31,9 +31,34 @@ log = logging.getLogger(__name__)
 
 RING_SIZE = 512
 """Messages kept for browsers that come back; raise it when short breaks cost whole snapshots."""
+RING_BYTES = 4 * 1024 * 1024
+"""Of all kept messages of a run together: with 10,000 peers one patch alone takes 1.3 MB."""
+RING_SECONDS = 3600
+"""After so long a silence nothing is kept: whoever comes back then gets a whole state."""
 
 Message = dict[str, Any]
 Result = TypeVar("Result")
+Kept = TypeVar("Kept")
+
+# The id of an entry is "<bytes before it>-<its own bytes>": the newest id holds the sum, and what
+# lies too far back goes by its id, unread. The newest stays, however long it is.
+_RING_ADD = """
+local start = 0
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  local info = redis.call('XINFO', 'STREAM', KEYS[1])
+  for i = 1, #info, 2 do
+    if info[i] == 'last-generated-id' then
+      local before, own = string.match(info[i + 1], '^(%d+)-(%d+)$')
+      start = tonumber(before) + tonumber(own) + 1
+    end
+  end
+end
+local size = string.len(ARGV[1])
+redis.call('XADD', KEYS[1], 'MAXLEN', ARGV[2], string.format('%.0f-%d', start, size), 'm', ARGV[1])
+local oldest = math.min(start, math.max(0, start + size + 1 - tonumber(ARGV[3])))
+redis.call('XTRIM', KEYS[1], 'MINID', string.format('%.0f', oldest))
+redis.call('EXPIRE', KEYS[1], ARGV[4])
+"""
 
 
 class LiveStore(Protocol):
@@ -53,7 +78,8 @@ class RedisStore:
         with redis_client().pipeline(transaction=True) as pipe:
             if state is not None:
                 pipe.set(live_state_key(slug), state)
-            pipe.xadd(live_ring_key(slug), {"m": text}, maxlen=RING_SIZE, approximate=True)
+            bounds = (str(RING_SIZE), str(RING_BYTES), str(RING_SECONDS))
+            pipe.eval(_RING_ADD, 1, live_ring_key(slug), text, *bounds)
             pipe.publish(live_channel(slug), text)
             pipe.execute()
 
@@ -85,7 +111,9 @@ class MemoryStore:
         with self._lock:
             if state is not None:
                 self._states[slug] = state
-            self._rings.setdefault(slug, deque(maxlen=RING_SIZE)).append(text)
+            ring = self._rings.setdefault(slug, deque(maxlen=RING_SIZE))
+            ring.append(text)
+            ring_trim(ring, len)
             watchers = list(self.watchers)
         for watcher in watchers:
             watcher(slug, text)
@@ -109,6 +137,13 @@ class MemoryStore:
         with self._lock:
             self._states.clear()
             self._rings.clear()
+
+
+def ring_trim(ring: deque[Kept], size: Callable[[Kept], int]) -> None:
+    """Drop the oldest until all take at most RING_BYTES; the newest stays."""
+    total = sum(map(size, ring))
+    while total > RING_BYTES and len(ring) > 1:
+        total -= size(ring.popleft())
 
 
 MEMORY_STORE = MemoryStore()

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
-from web.core.events import RING_SIZE
+from web.core.events import RING_SIZE, ring_trim
 from web.live.frames import Message, State, frames_make, message_parse, snapshot_frame
 
 log = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ class Room:
         if self._log and message.seq > self.last + 1:
             self._log.clear()
         self._log.append(message)
+        ring_trim(self._log, _size)
         self._made.clear()
         self._tick_soon()
 
@@ -89,6 +90,7 @@ class Room:
         ordered = [known[seq] for seq in sorted(known)]
         gaps = [i for i, (a, b) in enumerate(pairwise(ordered), 1) if b.seq != a.seq + 1]
         self._log = deque(ordered[gaps[-1] if gaps else 0 :], maxlen=RING_SIZE)
+        ring_trim(self._log, _size)
         self._made.clear()
         self.is_filled = True
 
@@ -168,3 +170,7 @@ class Room:
         self._ticked_at = time.monotonic()
         self._tick, tick = asyncio.Event(), self._tick
         tick.set()
+
+
+def _size(message: Message) -> int:
+    return len(message.text)

@@ -1,6 +1,7 @@
 """Classes of machines: coarse enough that many share one. Pure.
 
-static/js/peerquery.js forms the same classes; one table of cases tests both.
+The peers' table, the charts and the replay all use them. static/js/peerquery.js forms the same;
+one table of cases tests both.
 """
 
 import re
@@ -22,10 +23,16 @@ def hardware_class(device: str) -> str:
     text = " ".join(device.split())
     if not text:
         return UNKNOWN
-    if text.lower().startswith("cpu"):
+    if "cpu" in text.lower():
         return "CPU"
     series = _SERIES.search(text)
     if series:
         return f"{series[1].upper()} {series[2]} series"
     words = _MAKER.sub(" ", text).split()
     return words[0].split("-")[0][:24] if words and words[0].split("-")[0] else text[:24]
+
+
+def hardware_class_kept(name: str) -> str:
+    """Return a class as it was written down, by today's name: once every card was its own."""
+    series = _SERIES.search(name)
+    return f"{series[1].upper()} {series[2]} series" if series else name

@@ -49,6 +49,8 @@ class Figures:
     samples_accumulated: int = 0
     samples_per_second: float = 0.0
     loss: float | None = None
+    loss_at: datetime | None = None
+    """Of the snapshot that said it: a later one may say none."""
     first_loss: float | None = None
     samples_total: int = 0
     samples_pending: int = 0
@@ -67,6 +69,8 @@ def figures_of(live: LiveRun) -> Figures:
         samples_accumulated=live.samples_accumulated,
         samples_per_second=live.samples_per_second,
         loss=live.loss,
+        # A state that was kept before there was this date knows no better one.
+        loss_at=live.loss_at or (None if live.loss is None else live.as_of),
         first_loss=live.first_loss,
         samples_total=live.samples_total,
         samples_pending=live.samples_pending,
@@ -103,6 +107,7 @@ def live_run_build(
         samples_pending=figures.samples_pending,
         samples_per_second=figures.samples_per_second,
         loss=figures.loss,
+        loss_at=figures.loss_at,
         first_loss=figures.first_loss,
         num_peers=evidence.num_peers,
         min_peers=facts.min_peers,

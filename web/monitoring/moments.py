@@ -1,6 +1,5 @@
 """The swarm as it was: what a moment holds, and when the swarm turned. Pure but for two writes."""
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,6 +8,7 @@ from typing import Any, Final
 from training.protocol.api import LivePeer, LiveRun
 from training.protocol.states import LiveState, Role
 from web.monitoring.evidence import GONE
+from web.monitoring.hardware import hardware_class
 from web.monitoring.models import SwarmMoment, SwarmTurn
 from web.monitoring.rollup import slot_of
 from web.runs.models import Run
@@ -19,27 +19,12 @@ MAX_PEERS = 32
 MAX_CLASSES = 8
 OTHERS: Final = "others"
 UNVERIFIED: Final = "unverified"
-_CPU: Final = "CPU"
-_NOISE = re.compile(
-    r"\b(nvidia|amd|intel|geforce|tesla|quadro|radeon|instinct|apple|graphics|gpu|pcie?|sxm\d?|hbm\d?e?"
-    r"|laptop|max-q|\d+\s?gi?b)\b|\((r|tm)\)",
-    re.IGNORECASE,
-)
 _CONDITIONS: Final[dict[LiveState, str]] = {
     LiveState.TRAINING: "running",
     LiveState.AVERAGING: "running",
     LiveState.WARMING_UP: "running",
     LiveState.FINISHING: "finished",
 }
-
-
-def hardware_class(device: str) -> str:
-    """Return a machine's class, as coarse as a chart needs: ``CPU``, ``T4``, ``RTX 3090``."""
-    words = _NOISE.sub(" ", device).replace("-", " ").split()
-    name = " ".join(words)[:24].strip()
-    if not name or "cpu" in device.lower():
-        return _CPU
-    return name.upper() if len(name) < 6 else name
 
 
 def condition_of(state: str) -> str:
@@ -72,7 +57,7 @@ def moment_of(run: Run, live: LiveRun, *, lineage: int, at: datetime) -> SwarmMo
         lineage=lineage,
         epoch=live.epoch,
         state=live.state,
-        loss=live.loss,
+        loss=live.loss if live.loss_at in (None, live.as_of) else None,
         samples_per_second=live.samples_per_second,
         samples_total=live.samples_total,
         num_peers=live.num_peers,

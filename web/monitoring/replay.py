@@ -1,5 +1,6 @@
 """Reads of the swarm's past: one moment, throughput by hardware class, the marks of a timeline."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,8 +8,9 @@ from typing import Any
 
 from training.protocol.states import LiveState, PeerState
 from web.contributions.selectors import public_name
+from web.monitoring.hardware import hardware_class_kept
 from web.monitoring.models import Peer, SwarmMoment
-from web.monitoring.moments import OTHERS, UNVERIFIED
+from web.monitoring.moments import MAX_CLASSES, OTHERS, UNVERIFIED
 from web.monitoring.observed import SITE_NAME, UNVERIFIED_NAME
 from web.monitoring.rollup import Columns, rows_keep
 from web.runs.models import Run
@@ -76,7 +78,7 @@ def swarm_at(run: Run, at: datetime) -> PastSwarm | None:
         samples_total=moment.samples_total,
         num_peers=moment.num_peers,
         counts=moment.counts,
-        classes=moment.classes,
+        classes=_classes(moment.classes),
         peers=peers,
         num_more=max(0, sum(moment.counts.values()) - len(peers)),
         before=_neighbour(run.moments.filter(at__lt=moment.at).order_by("-at")),
@@ -118,14 +120,31 @@ def run_throughput(
 
 
 def _class_columns(rows: Sequence[tuple[datetime, dict[str, float]]]) -> Columns:
-    sums: dict[str, float] = {}
-    for _, classes in rows:
-        for name, rate in classes.items():
-            sums[name] = sums.get(name, 0.0) + rate
-    last = (UNVERIFIED, OTHERS)
-    ranked = sorted(sums, key=lambda name: (name in last, -sums[name], name))
+    """Return a column per class: the largest of the whole stretch, and the others as one.
+
+    Each moment keeps few classes, but over a long time other ones.
+    """
+    named = [_classes(classes) for _, classes in rows]
+    sums: Counter[str] = Counter()
+    for classes in named:
+        sums.update(classes)
+    ranked = sorted(sums.keys() - {OTHERS}, key=lambda name: (-sums[name], name))
+    largest = sorted(ranked[:MAX_CLASSES], key=lambda name: name == UNVERIFIED)
     columns: Columns = {"t": [at.timestamp() for at, _ in rows]}
-    return columns | {name: [classes.get(name, 0.0) for _, classes in rows] for name in ranked}
+    columns |= {name: [classes.get(name, 0.0) for classes in named] for name in largest}
+    folded = {OTHERS, *ranked[MAX_CLASSES:]} & sums.keys()
+    if folded:
+        columns[OTHERS] = [round(sum(c.get(n, 0.0) for n in folded), 2) for c in named]
+    return columns
+
+
+def _classes(kept: Mapping[str, float]) -> dict[str, float]:
+    """Return a moment's classes by today's names."""
+    classes: dict[str, float] = {}
+    for name, rate in kept.items():
+        name = hardware_class_kept(name)
+        classes[name] = classes.get(name, 0.0) + rate
+    return classes
 
 
 def _total(row: tuple[datetime, dict[str, float]]) -> float:
@@ -146,6 +165,12 @@ def _peers(run: Run, moment: SwarmMoment) -> list[PastPeer]:
         for peer in known
     }
     return [
-        PastPeer(names.get(key, UNVERIFIED_NAME), PeerState(state), epoch, rate, hardware)
+        PastPeer(
+            names.get(key, UNVERIFIED_NAME),
+            PeerState(state),
+            epoch,
+            rate,
+            hardware_class_kept(hardware),
+        )
         for key, state, epoch, rate, hardware in moment.peers
     ]

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import (
+    Avg,
     Count,
     F,
     FloatField,
@@ -30,6 +31,8 @@ EPOCH_METRICS = (
     "loss", "samples_per_second", "num_peers", "samples", "seconds", "averaged_share", "num_timed",
     "computing_seconds", "matchmaking_seconds", "averaging_seconds", "waiting_seconds",
 )  # fmt: skip
+MEAN_METRICS = frozenset(name for name in EPOCH_METRICS if name.endswith("_seconds"))
+"""They lie on each other in a chart: the highest of each would add up to an epoch nobody had."""
 MAX_LINEAGES = 8
 MAX_BYTES = 60_000
 """Of one answer: any length of history is one request that a slow line carries."""
@@ -130,6 +133,36 @@ def run_series_by_lineage(
     return whole
 
 
+def run_epochs_newest(
+    run: Run,
+    metrics: Sequence[str],
+    limit: int,
+    *,
+    first: int | None = None,
+    last: int | None = None,
+) -> list[dict[str, Any]]:
+    """Return the newest epochs of the newest lineage whose trainers said how they spent them, as
+    they were: no two of them in one. Newest first."""
+    _metrics_require(metrics, EPOCH_METRICS)
+    lineage = next(iter(run_lineages(run)), 1)
+    rows = _epochs(run, lineage, first, last).filter(computing_seconds__isnull=False)
+    return list(rows.order_by("-epoch").values("epoch", *metrics)[:limit])
+
+
+def run_series_is_thinned(
+    run: Run, start: datetime | None, end: datetime | None, points: int
+) -> bool:
+    """Return whether :func:`run_series` answers extremes of stretches instead of points."""
+    return bool(points_between(run, start, end, points).count() > points)
+
+
+def run_epochs_are_thinned(run: Run, points: int, *, first: int | None, last: int | None) -> bool:
+    """Return whether :func:`run_series_by_lineage` answers extremes of stretches for a lineage."""
+    lineages = run_lineages(run)[:MAX_LINEAGES]
+    share = max(2, points // max(1, len(lineages)))
+    return any(_epochs(run, number, first, last).count() > share for number in lineages)
+
+
 def run_lineages(run: Run) -> list[int]:
     """Return the lineages that have finished an epoch, newest first."""
     records = EpochRecord.objects.filter(run=run).order_by("-lineage")
@@ -170,8 +203,10 @@ def _columns(rows: Any, field: str, metrics: Sequence[str], points: int) -> Colu
         named = {name: [row[i + 1] for row in table] for i, name in enumerate(metrics)}
         return {"x": [_number(row[0]) for row in table], **named}
     slot = _slot(field, span["low"], span["high"], points // 2)
-    extremes: dict[str, Any] = {f"low_{name}": Min(name) for name in metrics}
-    extremes |= {f"high_{name}": Max(name) for name in metrics}
+    of_low = {name: Avg if name in MEAN_METRICS else Min for name in metrics}
+    of_high = {name: Avg if name in MEAN_METRICS else Max for name in metrics}
+    extremes: dict[str, Any] = {f"low_{name}": of_low[name](name) for name in metrics}
+    extremes |= {f"high_{name}": of_high[name](name) for name in metrics}
     groups = (
         rows.annotate(slot=slot)
         .values("slot")

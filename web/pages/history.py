@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from web.monitoring.marks import run_marks
 from web.monitoring.replay import moments_span, run_throughput, swarm_at
-from web.monitoring.series import run_series_by_epoch
+from web.monitoring.series import run_epochs_newest
 from web.monitoring.timings import PARTS
 from web.pages.charts import chart_query, instant_of
 from web.runs.models import Run
@@ -46,16 +46,15 @@ def moment_part(request: HttpRequest, slug: str) -> HttpResponse:
 def _context(request: HttpRequest, run: Run) -> dict[str, Any]:
     query, now = chart_query(request.GET), timezone.now()
     throughput = run_throughput(run, query.start(now), query.end, 120)
-    spent = run_series_by_epoch(
-        run, (*_SPENT, "averaged_share", "num_timed"), ROWS * 2, first=query.first, last=query.last
-    )
+    names = (*_SPENT, "averaged_share", "num_timed")
+    spent = run_epochs_newest(run, names, ROWS, first=query.first, last=query.last)
     marks = run_marks(run, query.start(now), query.end)
     return {
         "run": run,
         "chart": query,
         "classes": list(throughput)[1:],
         "throughput_rows": throughput_rows(throughput),
-        "spent_rows": spent_rows(spent),
+        "spent_rows": spent,
         "marks": marks[: -NEWEST_MARKS - 1 : -1],
         "num_marks": len(marks),
         "span": moments_span(run),
@@ -81,14 +80,3 @@ def throughput_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]
         }
         for i in range(count - 1, -1, -max(1, count // ROWS))
     ]
-
-
-def spent_rows(columns: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return the epochs of which trainers say how they spent them, newest first."""
-    names = [name for name in columns if name != "epoch"]
-    rows = [
-        {"epoch": epoch, **{name: columns[name][i] for name in names}}
-        for i, epoch in enumerate(columns["epoch"])
-        if columns[_SPENT[0]][i] is not None
-    ]
-    return rows[: -ROWS - 1 : -1]

@@ -13,7 +13,13 @@ from django.views.decorators.http import require_safe
 from web.monitoring.marks import run_marks
 from web.monitoring.replay import run_throughput
 from web.monitoring.selectors import run_series
-from web.monitoring.series import EPOCH_METRICS, run_series_by_lineage
+from web.monitoring.series import (
+    EPOCH_METRICS,
+    MEAN_METRICS,
+    run_epochs_are_thinned,
+    run_series_by_lineage,
+    run_series_is_thinned,
+)
 from web.pages.charts import ChartQuery, chart_query
 from web.pages.runview import SERIES
 from web.runs.models import Run
@@ -21,6 +27,8 @@ from web.runs.selectors import run_get_visible
 from web.workers.evaluation_series import evaluation_points, metrics_in
 
 POINTS = 5000
+EXTREME: Final = "lowest or highest of a stretch"
+MEAN: Final = "mean of a stretch"
 Table = tuple[Sequence[str], Iterable[Sequence[Any]]]
 
 
@@ -45,14 +53,20 @@ def history_csv(request: HttpRequest, slug: str, kind: str) -> HttpResponse:
 
 def series_table(run: Run, query: ChartQuery) -> Table:
     """Return the points along time."""
-    series = run_series(run, SERIES, query.start(timezone.now()), query.end, POINTS)
-    return ("time", *SERIES), _rows({"t": series["t"], **{n: series[n] for n in SERIES}})
+    start = query.start(timezone.now())
+    series = run_series(run, SERIES, start, query.end, POINTS)
+    is_thinned = run_series_is_thinned(run, start, query.end, POINTS)
+    return ("time", *_heads(SERIES, is_thinned=is_thinned)), _rows(
+        {"t": series["t"], **{n: series[n] for n in SERIES}}
+    )
 
 
 def epochs_table(run: Run, query: ChartQuery) -> Table:
     """Return the finished epochs, with how their time was spent."""
     columns = run_series_by_lineage(run, EPOCH_METRICS, POINTS, first=query.first, last=query.last)
-    return tuple(columns), zip(*columns.values(), strict=True)
+    is_thinned = run_epochs_are_thinned(run, POINTS, first=query.first, last=query.last)
+    heads = ("lineage", "epoch", *_heads(EPOCH_METRICS, is_thinned=is_thinned))
+    return heads, zip(*columns.values(), strict=True)
 
 
 def throughput_table(run: Run, query: ChartQuery) -> Table:
@@ -91,6 +105,13 @@ _KINDS: Final[dict[str, Callable[[Run, ChartQuery], Table]]] = {
     "marks": marks_table,
     "evaluations": evaluations_table,
 }
+
+
+def _heads(names: Sequence[str], *, is_thinned: bool) -> Sequence[str]:
+    """Return the columns' heads; of thinned rows they say that no row was measured as it is."""
+    if not is_thinned:
+        return names
+    return [f"{name} ({MEAN if name in MEAN_METRICS else EXTREME})" for name in names]
 
 
 def _rows(columns: Mapping[str, Sequence[Any]]) -> Iterable[Sequence[Any]]:

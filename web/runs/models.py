@@ -45,6 +45,11 @@ class Run(models.Model):
     def __str__(self) -> str:
         return self.slug
 
+    @property
+    def is_open_to_all(self) -> bool:
+        """Whether people without a part in it see it: it is public, and no draft any more."""
+        return self.is_public and self.state != RunState.DRAFT
+
 
 class RunMember(models.Model):
     """A person with a part in a run (:mod:`web.runs.roles`); only these see a private one."""

@@ -29,30 +29,31 @@ FRESH = timedelta(minutes=2)
 """An address that was seen within this time is handed out."""
 MAX_ADDRESSES = 32
 MAX_ARTIFACTS = 200
+_OPEN_TO_ALL = Q(is_public=True) & ~Q(state=RunState.DRAFT)
+"""As :attr:`web.runs.models.Run.is_open_to_all`, for the database."""
 
 
 def runs_visible(viewer: Viewer) -> QuerySet[Run]:
     """Return the runs to list: public ones and one's own; drafts only to their organisers."""
     runs = Run.objects.select_related("organiser")
     if not isinstance(viewer, User):
-        return runs.filter(is_public=True).exclude(state=RunState.DRAFT)
+        return runs.filter(_OPEN_TO_ALL)
     if viewer.is_superuser or viewer.is_service:
         return runs
-    open_to_all = Q(is_public=True) & ~Q(state=RunState.DRAFT)
-    barred = Q(is_public=False, pk__in=RunBar.objects.filter(user=viewer).values("run"))
-    return runs.filter(open_to_all | _own(viewer)).exclude(barred).distinct()
+    barred = ~_OPEN_TO_ALL & Q(pk__in=RunBar.objects.filter(user=viewer).values("run"))
+    return runs.filter(_OPEN_TO_ALL | _own(viewer)).exclude(barred).distinct()
 
 
 def run_get_visible(viewer: Viewer, slug: str) -> Run:
-    """Return a run that the viewer may see.
+    """Return a run that the viewer may see. A draft is as private as a private run.
 
     Raises:
         AppError: RUN_NOT_FOUND, also for a private run of others; BARRED (from a private run).
     """
     run = Run.objects.select_related("organiser").filter(slug=slug).first()
-    if run is None or not (run.is_public or _is_inside(viewer, run)):
+    if run is None or not (run.is_open_to_all or _is_inside(viewer, run)):
         raise AppError(ErrorCode.RUN_NOT_FOUND)
-    if not run.is_public and isinstance(viewer, User):
+    if not run.is_open_to_all and isinstance(viewer, User):
         bar_refuse(run, viewer)
     return run
 

@@ -8,9 +8,10 @@ from django.utils import timezone
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
 from web.core.errors import AppError
+from web.runs.lifecycle import OVER
 from web.runs.models import Run
 from web.workers.models import ManagedWorker, WorkerNode
-from web.workers.node_room import node_lock, room_require, run_going_require
+from web.workers.places import node_lock, room_require
 from web.workers.room import Use
 from web.workers.services import Placement, managed_worker_create
 
@@ -38,23 +39,24 @@ def managed_workers_launch(actor: User, run: Run, order: Order) -> list[str]:
     Raises:
         AppError: BODY_INVALID (no room, no such node, too many, a second coordinator), RUN_OVER.
     """
-    row = Run.objects.select_for_update().get(pk=run.pk)  # two clicks: not the same names
-    run_going_require(row)
+    run = Run.objects.select_for_update().get(pk=run.pk)  # two clicks: not the same names
     workers = list(run.managed_workers.values_list("name", "kind"))
+    new = _names(order, workers)
+    if run.state in OVER:
+        raise AppError(ErrorCode.RUN_OVER)
     node = node_lock(order.placement.node, timezone.now())
-    new = [(name, kind, _place(order, kind, node)) for name, kind in _names(order, workers)]
-    places = [place for _, _, place in new]
+    places = [_place(order, kind, node) for _, kind in new]
     wanted = sum((Use(1, p.threads, p.memory_mb or 0) for p in places), Use())
     room_require(node, wanted, is_unbounded=any(p.memory_mb is None for p in places))
-    for name, kind, place in new:
+    for (name, kind), place in zip(new, places, strict=True):
         managed_worker_create(actor, run, kind, name, place)
-    return [name for name, _, _ in new]
+    return [name for name, _ in new]
 
 
 def _place(order: Order, kind: ManagedWorker.Kind, node: WorkerNode | None) -> Placement:
     """Return where one of the order runs: what peers are given does not bound a coordinator.
 
-    One that came with peers for an hour would leave with them, and nobody could enter any more.
+    Without its coordinator nobody could enter when the trainers' hours are over.
     """
     if kind == order.kind:
         return order.placement

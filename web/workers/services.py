@@ -19,8 +19,8 @@ from web.workers.evaluations import evaluations_stop
 from web.workers.journal import event_note, state_note
 from web.workers.launcher import process_mark
 from web.workers.models import ManagedWorker, WorkerNode, node_here
-from web.workers.node_room import start_require
 from web.workers.nodes import is_away, node_queue
+from web.workers.places import start_require
 from web.workers.processes import is_alive, remains_kill, terminate, wait_until
 from web.workers.reconcile import managed_worker_reconcile, managed_workers_reconcile
 from web.workers.selectors import stop_seconds
@@ -90,7 +90,7 @@ def managed_worker_start(actor: User, worker: ManagedWorker) -> None:
     """Want a managed worker to run; earlier failures are forgotten, its hours begin anew.
 
     Raises:
-        AppError: BODY_INVALID (its node is away or has no room), RUN_OVER.
+        AppError: BODY_INVALID (its node is away or has no room any more) or RUN_OVER.
     """
     start_require(worker, timezone.now())
     ManagedWorker.objects.filter(pk=worker.pk).update(
@@ -112,7 +112,7 @@ def managed_worker_restart(actor: User, worker: ManagedWorker) -> None:
     """Have a managed worker leave and start again; its hours begin anew.
 
     Raises:
-        AppError: BODY_INVALID (its node is away or has no room), RUN_OVER.
+        AppError: BODY_INVALID (its node is away or has no room any more) or RUN_OVER.
     """
     start_require(worker, timezone.now())
     ManagedWorker.objects.filter(pk=worker.pk).update(

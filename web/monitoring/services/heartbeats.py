@@ -80,17 +80,18 @@ def _commands(run: Run, peer: Peer, config: RunConfigVersion) -> tuple[Command, 
 
 
 def _commands_of_state(run: Run, peer: Peer) -> list[Command]:
-    """Every heartbeat repeats what is wanted of the peer now; repeating does no harm.
+    """Every heartbeat repeats what the run's state asks for; repeating does no harm.
 
-    Nobody knows which of these answers arrived: a trainer that rests says no different word, so
-    that it should train is repeated for ever as well.
+    Answers get lost: a trainer that was told to rest hears until it goes on that it may.
     """
     match RunState(run.state):
         case RunState.PAUSED:
             return [Command.PAUSE]
         case RunState.FINISHING | RunState.FINISHED:
             return [Command.FINISH]
+        case _ if peer.paused_at is not None:
+            return [Command.PAUSE]
         case RunState.OPEN:
-            return [Command.RESUME if peer.paused_at is None else Command.PAUSE]
+            return [Command.RESUME]
         case _:
-            return [] if peer.paused_at is None else [Command.PAUSE]
+            return []

@@ -79,7 +79,9 @@ def run_config_publish(actor: User, run: Run, draft: Mapping[str, Any]) -> RunCo
 
 
 @transaction.atomic
-def run_rewind(actor: User, run: Run, checkpoint: Checkpoint) -> RunConfigVersion:
+def run_rewind(
+    actor: User, run: Run, checkpoint: Checkpoint, *, reason: str = ""
+) -> RunConfigVersion:
     """Begin a new lineage from a saved state: the coordinator restores it and every peer reloads.
 
     The config is otherwise as it was. Later states of the old lineages are no longer offered;
@@ -109,13 +111,13 @@ def run_rewind(actor: User, run: Run, checkpoint: Checkpoint) -> RunConfigVersio
     }
     config = RunConfig.model_validate(previous.body).model_copy(update=changes)
     lineages = [lineage for lineage, _ in lineage_path(row)]
-    version = _store(actor, row, config, previous)
     row.checkpoints.filter(lineage__in=lineages, epoch__gt=start.epoch).delete()
-    audit_record(
-        actor, "run.rolled.back", row.slug, {"epoch": start.epoch, "lineage": version.lineage}
-    )
+    version = _store(actor, row, config, previous)
+    why = reason.strip()[:200]
     text = f"{actor.get_username()} rolled the run back to epoch {start.epoch}"
-    run_changed.send(Run, run=run, kind="run.rolled_back", text=text)
+    run_changed.send(Run, run=run, kind="run.rolled_back", text=f"{text}: {why}" if why else text)
+    data = {"epoch": start.epoch, "lineage": version.lineage} | ({"reason": why} if why else {})
+    audit_record(actor, "run.rolled.back", row.slug, data)
     return version
 
 

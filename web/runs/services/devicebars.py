@@ -11,8 +11,8 @@ from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
 from web.runs.models import Run, RunDeviceBar
-from web.runs.roles import Right
-from web.runs.selectors import right_require
+from web.runs.roles import DESK_PARTS, Right
+from web.runs.selectors import right_require, run_rights
 from web.runs.signals import run_bars_changed
 
 MAX_REASON = 300
@@ -36,6 +36,10 @@ def run_device_bar_add(
     if device.user.is_service:
         raise AppError(
             ErrorCode.FORBIDDEN, "The site's own machines are stopped on the desk instead."
+        )
+    if _has_role(row, device.user) and Right.ROLES not in run_rights(actor, row):
+        raise AppError(
+            ErrorCode.FORBIDDEN, "Only organisers may shut out machines of people with a role here."
         )
     now = timezone.now()
     text = reason_require(reason)[:MAX_REASON]
@@ -83,3 +87,8 @@ def expiry_require(expires_at: datetime | None, now: datetime) -> None:
     """Raise BODY_INVALID when a time is over before it begins."""
     if expires_at is not None and expires_at <= now:
         raise AppError(ErrorCode.BODY_INVALID, "expires_at: this time is over already.")
+
+
+def _has_role(run: Run, user: User) -> bool:
+    is_founder = run.organiser_id == user.pk or user.is_superuser
+    return is_founder or run.members.filter(user=user, part__in=DESK_PARTS).exists()

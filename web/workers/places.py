@@ -1,18 +1,15 @@
-"""What is promised on a node, and whether more may be: asked before anything is wanted there."""
+"""What is promised to managed workers on a node, and what it has room for."""
 
 from datetime import datetime
 
 from django.db.models import Count, Sum
 
 from training.protocol.errors import ErrorCode
-from training.protocol.states import RunState
 from web.core.errors import AppError
-from web.runs.models import Run
+from web.runs.lifecycle import OVER
 from web.workers.models import ManagedWorker, WorkerNode, node_here
 from web.workers.nodes import is_away, limits_of
 from web.workers.room import Use, room_refusal
-
-_OVER = frozenset({RunState.FINISHED, RunState.ARCHIVED})
 
 
 def node_use(name: str) -> Use:
@@ -56,26 +53,17 @@ def room_require(node: WorkerNode | None, wanted: Use, *, is_unbounded: bool) ->
 
 
 def start_require(worker: ManagedWorker, now: datetime) -> None:
-    """Refuse a start that its node has no room for; one that is wanted already counts there.
+    """Refuse a start on a node that is away or has no room; what is wanted has its room already.
 
-    Call it in the transaction that makes the worker wanted: the node's row stays locked.
+    Call it in the transaction that makes the worker wanted. The node's row is locked first.
 
     Raises:
         AppError: BODY_INVALID, with the reason; RUN_OVER.
     """
-    run_going_require(worker.run)
+    if worker.run.state in OVER:
+        raise AppError(ErrorCode.RUN_OVER)
     node = node_lock(worker.node, now)
-    stopped = ManagedWorker.Desired.STOPPED
-    if ManagedWorker.objects.filter(pk=worker.pk, desired=stopped).exists():
-        wanted = Use(1, worker.threads, worker.memory_mb or 0)
-        room_require(node, wanted, is_unbounded=worker.memory_mb is None)
-
-
-def run_going_require(run: Run) -> None:
-    """Refuse to start anything for a run that is over.
-
-    Raises:
-        AppError: RUN_OVER.
-    """
-    if run.state in _OVER:
-        raise AppError(ErrorCode.RUN_OVER, "This run is over: nothing can be started for it.")
+    row = ManagedWorker.objects.select_for_update().get(pk=worker.pk)
+    if row.desired == ManagedWorker.Desired.STOPPED:
+        wanted = Use(1, row.threads, row.memory_mb or 0)
+        room_require(node, wanted, is_unbounded=row.memory_mb is None)
