@@ -294,7 +294,7 @@ def test_the_checkpoints_page_evaluates_and_leads_back(
     assert "abababababab…" in page
     assert "Masked-word loss 2.500" in page
     assert "The file is damaged." in page
-    assert 'href="/control/runs/demo/checkpoints/1/7/return/"' in page
+    assert 'href="/control/runs/demo/checkpoints/1/7/roll-back/"' in page
     assert 'value="7"' in client.get("/control/runs/demo/undo/?from_epoch=7").text
     answer = client.post("/control/runs/demo/checkpoints/1/3/evaluate/", follow=True)
     assert "Epoch 3 is evaluated on node site" in answer.text
