@@ -21,7 +21,7 @@ from tests.factories_runs import (
 from training.protocol.api import PassRequest, PassResponse
 from training.protocol.errors import ErrorCode
 from training.protocol.names import TRAINER_VERSION
-from training.protocol.states import Command
+from training.protocol.states import Command, Role
 from web.accounts.credentials import credential_of_token
 from web.accounts.models import User
 from web.contributions.models import Suspicion
@@ -195,6 +195,22 @@ def test_a_moderator_does_not_shut_out_machines_of_people_with_a_role(
     desk.force_login(swarm.run.organiser)
     answer = desk.post(address(machines[bob], "shut-out"), {"reason": "x"})
     assert answer.status_code == 302, "organisers may"
+
+
+def test_a_coordinator_is_not_shut_out_and_nothing_is_done_twice_from_an_old_page(
+    desk: Client, swarm: Swarm
+) -> None:
+    """The coordinator may be somebody's own machine: without it nobody enters the run."""
+    own = peer_make(swarm.run, user_make("frank"), "tower", role=Role.COORDINATOR)
+    page = f"{PAGE}{own.peer.public_id}/"
+    assert "/shut-out/" not in desk.get(page).text
+    assert desk.post(f"{page}shut-out/", {"reason": "x"}).status_code == 403
+    assert not RunDeviceBar.objects.exists()
+    bobs = swarm.volunteers[0]
+    desk.post(address(bobs, "shut-out"), {"reason": "first"})
+    assert desk.post(address(bobs, "shut-out"), {"reason": "second"}).status_code == 422
+    assert RunDeviceBar.objects.get().reason == "first"
+    assert desk.post(address(bobs, "resume"), {"reason": "x"}).status_code == 422
 
 
 def test_quarantine_holds_new_work_until_it_is_decided(desk: Client, swarm: Swarm) -> None:

@@ -11,13 +11,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 from training.protocol.errors import ErrorCode
 from training.protocol.states import Role
 from web.accounts.models import Device
+from web.contributions.models import Suspicion
 from web.contributions.quarantine import device_quarantine
 from web.control.access import DeskRequest, run_desk_for
 from web.control.forms import BarForm, MessageForm, PeerReasonForm
 from web.core.errors import AppError
 from web.monitoring.models import Peer
 from web.monitoring.services import peer_message_send, peer_pause, peer_resume
-from web.runs.models import Run
+from web.runs.models import Run, RunDeviceBar
 from web.runs.roles import Right
 from web.runs.services import run_device_bar_add, run_device_bar_lift
 
@@ -137,9 +138,31 @@ def acts_of(peer: Peer, *, is_held: bool, is_out: bool) -> list[tuple[str, Act]]
         names += ["message", "resume" if peer.paused_at else "pause"]
         if not is_held:
             names.append("quarantine")
-    if not peer.device.user.is_service and not is_out:
-        names.append("shut-out")
+        if not peer.device.user.is_service and not is_out:
+            names.append("shut-out")
     return [(name, ACTS[name]) for name in names]
+
+
+def _offered_require(peer: Peer, act: str) -> None:
+    """Refuse what the peer's page does not offer now, as from an old page.
+
+    Raises:
+        AppError: BODY_INVALID; FORBIDDEN for shutting out a coordinator or the site's machines.
+    """
+    held = Suspicion.objects.filter(
+        run=peer.run, device=peer.device, state=Suspicion.State.OPEN
+    ).exists()
+    is_out = RunDeviceBar.objects.filter(run=peer.run, device=peer.device).exists()
+    if act in dict(acts_of(peer, is_held=held, is_out=is_out)):
+        return
+    if act == "shut-out" and not is_out:
+        raise AppError(
+            ErrorCode.FORBIDDEN,
+            "Coordinators and the site's own machines cannot be shut out: stop them instead.",
+        )
+    if peer.role == Role.COORDINATOR:
+        raise AppError(ErrorCode.BODY_INVALID, "That cannot be done with a coordinator.")
+    raise AppError(ErrorCode.BODY_INVALID, "This was done already: look at the peer's page.")
 
 
 @run_desk_for(Right.MODERATE)
@@ -149,8 +172,7 @@ def peer_act(request: DeskRequest, run: Run, peer: str, act: str) -> HttpRespons
     row, chosen = peer_get(run, peer), ACTS.get(act)
     if chosen is None:
         raise AppError(ErrorCode.NOT_FOUND, "Nothing of that kind can be done with a peer.")
-    if row.role == Role.COORDINATOR and act != "shut-out":
-        raise AppError(ErrorCode.BODY_INVALID, "That cannot be done with a coordinator.")
+    _offered_require(row, act)
     form = chosen.form(request.POST if request.method == "POST" else None)
     if request.method == "POST" and form.is_valid():
         chosen.do(request, row, form)
