@@ -10,6 +10,7 @@ from django.core import mail
 from django.db import IntegrityError
 from django.utils import timezone
 
+from tests.factories_alerts import alert_make
 from tests.factories_runs import (
     Swarm,
     draft_make,
@@ -189,6 +190,15 @@ def test_somebody_takes_an_alert_on_and_says_why(swarm: Swarm, alice: User, bob:
     assert alerts_count([swarm.run], with_site=False) == 0
 
 
+def test_acts_on_the_sites_alerts_are_of_no_run(alice: User) -> None:
+    """A run may be called ``site``."""
+    alert = alert_make(None, AlertKind.DISK_FILLING)
+    alert_acknowledge(alice, alert, "mine")
+    alert_mail_set(alice, None, is_wanted=True)
+    codes = AuditEntry.objects.filter(code__startswith="alert.").values_list("code", "run")
+    assert set(codes) == {("alert.acknowledged", ""), ("alert.mail.set", "")}
+
+
 def test_a_muted_kind_is_written_down_and_told_to_nobody(swarm: Swarm, alice: User) -> None:
     alert_mail_set(alice, swarm.run, is_wanted=True)
     now = watch(swarm, 180)
@@ -200,6 +210,8 @@ def test_a_muted_kind_is_written_down_and_told_to_nobody(swarm: Swarm, alice: Us
     alert_mute(alice, alert, timezone.now() + timedelta(days=1), "holiday")
     entry = AuditEntry.objects.get(code="alert.muted")
     assert entry.data["reason"] == "holiday"
+    assert entry.data["before"] == {"muted_until": None}
+    assert entry.data["after"]["muted_until"] is not None
     Peer.objects.all().delete()
     AlertTrack.objects.filter(kind=PEERS).update(changing_since=now)
     run_transition(alice, swarm.run, "pause", "rest")
@@ -234,6 +246,8 @@ def test_many_alerts_are_one_mail_and_only_for_those_who_want_it(
     assert "/control/runs/demo/alerts/" in message.body
     assert alerts_mail(now) == 0, "each is told once"
     alert_mail_set(alice, swarm.run, is_wanted=False)
+    entries = AuditEntry.objects.filter(code="alert.mail.set", run="demo").order_by("seq")
+    assert [entry.data["after"]["mailed"] for entry in entries] == [True, False], "changes only"
     AlertEvent.objects.update(mailed_at=None)
     assert alerts_mail(now) == 0
 

@@ -326,7 +326,9 @@ def test_an_admin_allows_a_task_and_runs_are_made_of_it(
     assert not AllowedTask.objects.exists()
     page = desk.post(url, {"entries": json.dumps([CUSTOM, {"name": "tiny"}])}, follow=True).text
     assert "Allowed: my-task." in page
-    assert AuditEntry.objects.get(code="task.allowed").target == "my-task"
+    entry = AuditEntry.objects.get(code="task.allowed")
+    assert (entry.target, entry.data["before"]) == ("my-task", {})
+    assert entry.data["after"]["fields"]
     data = {"title": "Mine", "slug": "mine", "summary": "x", "preset": "task:my-task"}
     page = desk.post("/control/new/", data, follow=True).text
     assert "How large." in page

@@ -177,10 +177,17 @@ def alert_mute(actor: User, alert: Alert, until: datetime, reason: str) -> None:
     if until > now + MUTE_MAX:
         raise AppError(ErrorCode.BODY_INVALID, f"until: at most {MUTE_MAX.days} days ahead.")
     track, _ = AlertTrack.objects.get_or_create(run=alert.run, kind=alert.kind)
-    AlertTrack.objects.filter(pk=track.pk).update(muted_until=until if until > now else None)
+    track = AlertTrack.objects.select_for_update().get(pk=track.pk)
+    before, track.muted_until = track.muted_until, until if until > now else None
+    track.save(update_fields=("muted_until",))
     line = f"until {until:%Y-%m-%d %H:%M} UTC: {text}" if until > now else f"no longer: {text}"
     _event(alert, AlertEvent.Kind.MUTED, now, text=line, actor=actor)
-    _audit(actor, "alert.muted", alert, {"until": until.isoformat(), "reason": text})
+    data = {
+        "reason": text,
+        "before": {"muted_until": before.isoformat() if before else None},
+        "after": {"muted_until": track.muted_until.isoformat() if track.muted_until else None},
+    }
+    _audit(actor, "alert.muted", alert, data)
 
 
 @transaction.atomic
@@ -217,10 +224,17 @@ def alert_mail_set(actor: User, run: Run | None, *, is_wanted: bool) -> None:
     allowed = run_is_organised_by(actor, run) if run else actor.is_staff
     if not allowed:
         raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run get its alerts.")
+    mails = AlertMail.objects.filter(run=run, user=actor)
+    was_wanted = mails.exists()
+    if was_wanted == is_wanted:
+        return
     if is_wanted:
         AlertMail.objects.get_or_create(run=run, user=actor)
     else:
-        AlertMail.objects.filter(run=run, user=actor).delete()
+        mails.delete()
+    slug = run.slug if run else ""
+    data = {"before": {"mailed": was_wanted}, "after": {"mailed": is_wanted}}
+    audit_record(actor, "alert.mail.set", slug or "site", data, run=slug)
 
 
 def _handler_require(actor: User, alert: Alert) -> None:
@@ -235,5 +249,6 @@ def _reason(reason: str) -> str:
 
 
 def _audit(actor: User, code: str, alert: Alert, data: dict[str, Any]) -> None:
-    target = f"{alert.run.slug}/{alert.public_id}" if alert.run else f"site/{alert.public_id}"
-    audit_record(actor, code, target, {"kind": alert.kind, **data})
+    slug = alert.run.slug if alert.run else ""
+    target = f"{slug or 'site'}/{alert.public_id}"
+    audit_record(actor, code, target, {"kind": alert.kind, **data}, run=slug)

@@ -77,8 +77,11 @@ def webhook_enable(actor: User, webhook: Webhook) -> None:
         AppError: FORBIDDEN.
     """
     organiser_require(actor, webhook.run)
-    Webhook.objects.filter(pk=webhook.pk).update(disabled_at=None, disabled_reason="", num_failed=0)
-    audit_record(actor, "webhook.enabled", f"{webhook.run.slug}/{webhook.public_id}")
+    row = Webhook.objects.select_for_update().get(pk=webhook.pk)
+    data = {"before": {"disabled": row.disabled_reason}, "after": {"disabled": ""}}
+    row.disabled_at, row.disabled_reason, row.num_failed = None, "", 0
+    row.save(update_fields=("disabled_at", "disabled_reason", "num_failed"))
+    audit_record(actor, "webhook.enabled", f"{webhook.run.slug}/{webhook.public_id}", data)
 
 
 @transaction.atomic

@@ -47,6 +47,8 @@ def task_allow(actor: User | None, entry: Mapping[str, Any]) -> AllowedTask:
         body_check({"summary": summary})
     except DraftError as error:
         raise AppError(ErrorCode.BODY_INVALID, f"params_schema: {error}") from error
+    earlier = AllowedTask.objects.select_for_update().filter(name=name).first()
+    before = _told(earlier) if earlier else {}
     task, _ = AllowedTask.objects.update_or_create(
         name=name,
         defaults={
@@ -56,7 +58,7 @@ def task_allow(actor: User | None, entry: Mapping[str, Any]) -> AllowedTask:
             "allowed_at": timezone.now(),
         },
     )
-    audit_record(actor, "task.allowed", name, {"fields": sorted(map(str, properties))[:40]})
+    audit_record(actor, "task.allowed", name, {"before": before, "after": _told(task)})
     return task
 
 
@@ -68,9 +70,17 @@ def task_disallow(actor: User | None, name: str) -> None:
         AppError: FORBIDDEN or NOT_FOUND.
     """
     _admin_require(actor)
-    if not AllowedTask.objects.filter(name=name).delete()[0]:
+    task = AllowedTask.objects.select_for_update().filter(name=name).first()
+    if task is None:
         raise AppError(ErrorCode.NOT_FOUND, "There is no such task.")
-    audit_record(actor, "task.disallowed", name)
+    task.delete()
+    audit_record(actor, "task.disallowed", name, {"before": _told(task)})
+
+
+def _told(task: AllowedTask) -> dict[str, Any]:
+    """Return what the audit log says of a task."""
+    fields = sorted(map(str, task.params_schema.get("properties", {})))[:40]
+    return {"summary": task.summary, "fields": fields}
 
 
 def task_entries(text: str) -> list[dict[str, Any]]:
