@@ -194,7 +194,7 @@ def test_acts_on_the_sites_alerts_are_of_no_run(alice: User) -> None:
     """A run may be called ``site``."""
     alert = alert_make(None, AlertKind.DISK_FILLING)
     alert_acknowledge(alice, alert, "mine")
-    alert_mail_set(alice, None, is_wanted=True)
+    alert_mail_set(alice, None, is_wanted=False)
     codes = AuditEntry.objects.filter(code__startswith="alert.").values_list("code", "run")
     assert set(codes) == {("alert.acknowledged", ""), ("alert.mail.set", "")}
 
@@ -228,8 +228,8 @@ def test_many_alerts_are_one_mail_and_only_for_those_who_want_it(
 ) -> None:
     with pytest.raises(AppError):
         alert_mail_set(bob, swarm.run, is_wanted=True)
-    alert_mail_set(alice, swarm.run, is_wanted=True)
-    alert_mail_set(alice, swarm.run, is_wanted=True)
+    for is_wanted in (True, False, True, True):
+        alert_mail_set(alice, swarm.run, is_wanted=is_wanted)
     now = START
     for i in range(MAX_LINES + 5):
         alert = Alert.objects.create(
@@ -247,7 +247,7 @@ def test_many_alerts_are_one_mail_and_only_for_those_who_want_it(
     assert alerts_mail(now) == 0, "each is told once"
     alert_mail_set(alice, swarm.run, is_wanted=False)
     entries = AuditEntry.objects.filter(code="alert.mail.set", run="demo").order_by("seq")
-    assert [entry.data["after"]["mailed"] for entry in entries] == [True, False], "changes only"
+    assert [entry.data["after"]["mailed"] for entry in entries] == [False, True, False]
     AlertEvent.objects.update(mailed_at=None)
     assert alerts_mail(now) == 0
 
@@ -258,16 +258,6 @@ def test_who_organises_no_more_gets_no_mail(swarm: Swarm, alice: User, bob: User
     swarm.run.members.all().delete()
     now = watch(swarm, 180)
     assert Alert.objects.exists()
-    assert alerts_mail(now) == 0
-
-
-def test_a_mail_server_that_is_away_breaks_nothing(
-    swarm: Swarm, alice: User, settings: Any
-) -> None:
-    alert_mail_set(alice, swarm.run, is_wanted=True)
-    now = watch(swarm, 180)
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
     assert alerts_mail(now) == 0
 
 

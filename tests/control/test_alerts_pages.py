@@ -91,8 +91,9 @@ def test_rules_mail_and_webhooks_are_set_at_the_desk(
     assert values[AlertKind.NO_EPOCH].limit == 30
     assert not values[AlertKind.LOSS_SPIKE].is_on
     assert "greater than or equal to" in desk.post(page, data | {"no_epoch-limit": "0"}).text
-    desk.post("/control/runs/demo/alerts/mail/", {"is_wanted": "1"})
-    assert AlertMail.objects.count() == 1
+    for wanted in ("0", "1"):
+        desk.post("/control/runs/demo/alerts/mail/", {"is_wanted": wanted})
+        assert AlertMail.objects.filter(run=run).count() == int(wanted)
     answer = desk.post("/control/runs/demo/webhooks/", {"url": "http://127.0.0.1/"})
     assert "private networks are not called" in answer.text
     answer = desk.post("/control/runs/demo/webhooks/", {"url": "https://example.org/hook"})

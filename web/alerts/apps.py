@@ -5,3 +5,6 @@ class AlertsConfig(AppConfig):
     name = "web.alerts"
     label = "alerts"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from web.alerts import signals  # noqa: F401 connects them

@@ -1,13 +1,16 @@
 """Alerts by mail: what happened since the last mail, in one mail a person."""
 
 import logging
+import secrets
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from smtplib import SMTPException
 
 from django.conf import settings
 from django.core.mail import send_mail
+from django.db import transaction
+from django.db.models import F, Q
 from django.template.loader import render_to_string
 
 from web.accounts.models import User
@@ -17,25 +20,74 @@ from web.alerts.selectors import alert_may_handle
 logger = logging.getLogger(__name__)
 MAX_LINES = 30
 """Of one mail; it says how many more there are."""
+RETRY = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 30, 120, 360))
+"""Between tries; after the last one an event is given up."""
+_CLAIMED = timedelta(minutes=10)
+"""So long nobody else mails what is being mailed; a killed process holds it no longer."""
+_AT_ONCE = 1000
 
 
 def alerts_mail(now: datetime) -> int:
     """Mail what opened and closed since the last mail; return how many mails were sent.
 
-    What cannot be sent is not tried again: the desk has it, and the next alert tries anew.
+    What cannot be sent is tried again, for hours; then the desk alone has it.
     """
-    rows = AlertEvent.objects.filter(mailed_at=None).select_related("alert__run").order_by("id")
-    events = list(rows[:1000])
-    mine = [event.pk for event in events]
-    # Whoever changes a row from waiting to mailed sends it.
-    if not AlertEvent.objects.filter(pk__in=mine, mailed_at=None).update(mailed_at=now):
-        return 0
+    claim = _claim(now)
+    rows = AlertEvent.objects.filter(mailed_at=None, mail_claim=claim).select_related("alert__run")
+    events = list(rows.order_by("id"))
+    sent, missed = 0, set[int]()
+    for user, lines in _wanted(events).items():
+        if _send(user, lines):
+            sent += 1
+            for event in lines:
+                event.mailed_to.append(user.pk)
+        else:
+            missed |= {event.pk for event in lines}
+    for event in events:
+        _note(event, claim, now, is_missed=event.pk in missed)
+    return sent
+
+
+def _claim(now: datetime) -> str:
+    """Take what is due, so that two callers do not mail it both; return the name of the claim."""
+    claim = secrets.token_hex(8)
+    due = AlertEvent.objects.filter(mailed_at=None).filter(
+        Q(mail_after=None) | Q(mail_after__lte=now)
+    )
+    with transaction.atomic():
+        free = due.order_by("id").select_for_update(skip_locked=True)
+        mine = list(free.values_list("pk", flat=True)[:_AT_ONCE])
+        due.filter(pk__in=mine).update(
+            mail_claim=claim, mail_after=now + _CLAIMED, num_mail_tries=F("num_mail_tries") + 1
+        )
+    return claim
+
+
+def _wanted(events: Sequence[AlertEvent]) -> dict[User, list[AlertEvent]]:
+    """Return who is to be told what, the oldest first, without what they were told already."""
     wanted: dict[User, list[AlertEvent]] = defaultdict(list)
     runs = {event.alert.run_id for event in events}
     for mail in AlertMail.objects.select_related("user", "run"):
-        if mail.run_id in runs and alert_may_handle(mail.user, mail.run):
-            wanted[mail.user] += [e for e in events if e.alert.run_id == mail.run_id]
-    return sum(_send(user, sorted(lines, key=lambda e: e.pk)) for user, lines in wanted.items())
+        user = mail.user
+        is_meant = mail.run_id in runs and user.email and not user.is_banned
+        if is_meant and alert_may_handle(user, mail.run):
+            wanted[user] += [
+                e for e in events if e.alert.run_id == mail.run_id and user.pk not in e.mailed_to
+            ]
+    return {user: sorted(lines, key=lambda e: e.pk) for user, lines in wanted.items() if lines}
+
+
+def _note(event: AlertEvent, claim: str, now: datetime, *, is_missed: bool) -> None:
+    """Write down what became of one event, unless the claim is another's by now."""
+    is_last = event.num_mail_tries > len(RETRY)
+    if is_missed and is_last:
+        logger.error("alert event %d was not mailed to everybody: given up", event.pk)
+    AlertEvent.objects.filter(pk=event.pk, mail_claim=claim).update(
+        mailed_to=event.mailed_to,
+        mailed_at=None if is_missed and not is_last else now,
+        mail_after=now + RETRY[event.num_mail_tries - 1] if is_missed and not is_last else None,
+        mail_claim="",
+    )
 
 
 def webhook_disabled_mail(webhook: Webhook, reason: str) -> None:

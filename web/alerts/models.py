@@ -102,7 +102,10 @@ class Alert(models.Model):
 
 
 class AlertEvent(models.Model):
-    """One line of an alert's history; those that are to be mailed wait until ``mailed_at``."""
+    """One line of an alert's history; those that are to be mailed wait until ``mailed_at``.
+
+    Whoever mails them claims them first, for a time: what is not told then is tried again.
+    """
 
     class Kind(models.TextChoices):
         OPENED = "opened"
@@ -119,6 +122,13 @@ class AlertEvent(models.Model):
     """None: the site."""
     text = models.CharField(max_length=300, default="", blank=True)
     mailed_at = models.DateTimeField(null=True, blank=True)
+    """Everybody was told, or it was given up."""
+    mailed_to = models.JSONField(default=list, blank=True)
+    """Accounts that were told, by primary key, while others were not yet."""
+    mail_claim = models.CharField(max_length=16, default="", blank=True)
+    mail_after = models.DateTimeField(null=True, blank=True)
+    """Not before."""
+    num_mail_tries = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
         ordering = ("id",)

@@ -190,6 +190,7 @@ EMAIL_HOST = _mail.hostname or "localhost"
 EMAIL_PORT = _mail.port or 25
 EMAIL_HOST_USER = _mail.username or ""
 EMAIL_HOST_PASSWORD = _mail.password or ""
+EMAIL_TIMEOUT = 20
 EMAIL_USE_SSL = _mail.scheme == "smtps"
 EMAIL_USE_TLS = _mail.scheme == "smtp+tls"
 DEFAULT_FROM_EMAIL = env_text("BEEYARD_MAIL_FROM", f"beeyard@{_public.hostname or 'localhost'}")

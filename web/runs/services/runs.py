@@ -25,7 +25,7 @@ from web.runs.lifecycle import (
 from web.runs.models import BootstrapPeer, Run, RunMember
 from web.runs.roles import Right
 from web.runs.selectors import right_require
-from web.runs.signals import run_changed
+from web.runs.signals import run_changed, run_created
 
 ADDRESS_KEPT = timedelta(days=7)
 """An address that was not seen for so long is forgotten."""
@@ -69,6 +69,7 @@ def run_create(
     except IntegrityError as error:
         raise AppError(ErrorCode.BODY_INVALID, f"slug: {slug} is taken.") from error
     RunMember.objects.create(run=run, user=actor, part=RunMember.Part.ORGANISER)
+    run_created.send(Run, run=run)
     audit_record(actor, "run.created", slug, {"title": run.title, "is_public": is_public})
     return run
 
