@@ -152,6 +152,41 @@ def test_one_run_that_cannot_be_judged_does_not_stop_the_others(
     assert judged == ["demo", other.slug]
 
 
+def test_a_database_error_in_one_run_ends_only_its_own_check(
+    swarm: Swarm, alice: User, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    other = run_make(alice, "other")
+    judged = []
+
+    def check(run: Run, now: datetime) -> int:
+        if run == swarm.run:
+            Run.objects.create(slug=run.slug, title="twice", organiser=alice)
+        judged.append(Run.objects.count())
+        return 1
+
+    monkeypatch.setattr(services, "run_check", check)
+    assert alerts_check(START) == 1
+    assert judged == [2], f"{other} is judged with a database that answers"
+    assert "run demo: its alerts could not be judged" in caplog.text
+    monkeypatch.setattr(services, "site_check", lambda now: check(swarm.run, now))
+    assert alerts_check(START) == 1, "the site's own check stops nobody either"
+
+
+def test_tracks_that_two_checks_make_at_the_same_time_are_made_once(
+    swarm: Swarm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = AlertTrack.objects.bulk_create
+
+    def slow(rows: list[AlertTrack], **options: Any) -> Any:
+        make([AlertTrack(run=row.run, kind=row.kind) for row in rows])  # somebody was faster
+        return make(rows, **options)
+
+    monkeypatch.setattr(AlertTrack.objects, "bulk_create", slow)
+    run_check(swarm.run, START)
+    assert AlertTrack.objects.filter(run=swarm.run).count() == len(RUN_KINDS)
+    assert not AlertTrack.objects.filter(checked_at=None).exists()
+
+
 def test_the_site_watches_its_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(services, "disk_gather", lambda: (95, 100))
     for seconds in range(0, 75, 15):

@@ -1,10 +1,11 @@
 """Writes of alerts: the checks, and what organisers do about what they find."""
 
 import logging
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
@@ -29,15 +30,23 @@ MUTE_MAX = timedelta(days=30)
 def alerts_check(now: datetime) -> int:
     """Judge every run and the site; return how many alerts opened or closed.
 
-    One run that cannot be judged does not keep the others from being judged.
+    One run that cannot be judged, or whose rows cannot be written, does not keep the others from
+    being judged.
     """
-    moved = site_check(now)
+    moved = _judged("the site", lambda: site_check(now))
     for run in Run.objects.all():
-        try:
-            moved += run_check(run, now)
-        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError):
-            logger.exception("run %s: its alerts could not be judged", run.slug)
+        moved += _judged(f"run {run.slug}", lambda run=run: run_check(run, now))  # type: ignore[misc]
     return moved
+
+
+def _judged(name: str, check: Callable[[], int]) -> int:
+    """Return what a check found; 0 when it fails, which ends only its own transaction."""
+    try:
+        with transaction.atomic():
+            return check()
+    except (ArithmeticError, AttributeError, DatabaseError, KeyError, TypeError, ValueError):
+        logger.exception("%s: its alerts could not be judged", name)
+        return 0
 
 
 def run_check(run: Run, now: datetime) -> int:
@@ -68,11 +77,11 @@ def _tracks_move(
     values: dict[AlertKind, RuleValues],
     now: datetime,
 ) -> int:
-    tracks = {row.kind: row for row in AlertTrack.objects.select_for_update().filter(run=run)}
+    tracks = _tracks_lock(run, verdicts)
     alerts = {a.kind: a for a in Alert.objects.filter(run=run).exclude(state=Alert.State.CLOSED)}
     moved, changed = 0, []
     for kind, verdict in verdicts.items():
-        row = tracks.get(kind) or AlertTrack(run=run, kind=kind)
+        row = tracks[kind]
         track, move = track_step(
             Track(row.is_open, row.changing_since, row.checked_at),
             verdict.is_bad,
@@ -85,10 +94,19 @@ def _tracks_move(
         changed.append(row)
         moved += move is not Move.NONE
         _alert_move(alerts.get(kind), row, move, verdict, now)
-    AlertTrack.objects.bulk_create([row for row in changed if row.pk is None])
-    fields = ("is_open", "changing_since", "checked_at")
-    AlertTrack.objects.bulk_update([row for row in changed if row.pk], fields)
+    AlertTrack.objects.bulk_update(changed, ("is_open", "changing_since", "checked_at"))
     return moved
+
+
+def _tracks_lock(run: Run | None, kinds: Iterable[AlertKind]) -> dict[str, AlertTrack]:
+    """Return the tracks of these kinds, locked: two checks at the same time open one alert."""
+    rows = AlertTrack.objects.select_for_update().filter(run=run)
+    tracks = {row.kind: row for row in rows}
+    missing = [AlertTrack(run=run, kind=kind) for kind in kinds if kind not in tracks]
+    if missing:  # somebody else may make them at this moment
+        AlertTrack.objects.bulk_create(missing, ignore_conflicts=True)
+        tracks = {row.kind: row for row in rows.all()}
+    return tracks
 
 
 def _alert_move(
@@ -205,12 +223,13 @@ def alert_settings_change(
         if wrong:
             raise AppError(ErrorCode.BODY_INVALID, wrong)
     changed = {k: v.as_json() for k, v in values.items() if v != rule_values(k)}
-    row, _ = AlertSettings.objects.get_or_create(run=run)
-    if row.changed != changed:
-        data = {"before": row.changed, "after": changed}
-        audit_record(actor, "alert.settings.changed", run.slug, data)
-        row.changed = changed
+    AlertSettings.objects.get_or_create(run=run)
+    row = AlertSettings.objects.select_for_update().get(run=run)
+    before, row.changed = row.changed, changed
+    if before != changed:
         row.save(update_fields=("changed",))
+        data = {"before": before, "after": changed}
+        audit_record(actor, "alert.settings.changed", run.slug, data)
     return row
 
 

@@ -64,6 +64,8 @@ def webhook_delete(actor: User, webhook: Webhook) -> None:
         AppError: FORBIDDEN.
     """
     organiser_require(actor, webhook.run)
+    if _lock(webhook.pk) is None:
+        return  # somebody else was faster
     webhook.delete()
     target = f"{webhook.run.slug}/{webhook.public_id}"
     audit_record(actor, "webhook.deleted", target, {"host": webhook.host})
@@ -77,7 +79,9 @@ def webhook_enable(actor: User, webhook: Webhook) -> None:
         AppError: FORBIDDEN.
     """
     organiser_require(actor, webhook.run)
-    row = Webhook.objects.select_for_update().get(pk=webhook.pk)
+    row = _lock(webhook.pk)
+    if row is None:
+        raise AppError(ErrorCode.NOT_FOUND, "There is no such webhook.")
     data = {"before": {"disabled": row.disabled_reason}, "after": {"disabled": ""}}
     row.disabled_at, row.disabled_reason, row.num_failed = None, "", 0
     row.save(update_fields=("disabled_at", "disabled_reason", "num_failed"))
@@ -193,11 +197,14 @@ def _post(delivery: WebhookDelivery) -> Outcome:
 
 @transaction.atomic
 def _record(delivery: WebhookDelivery, outcome: Outcome, now: datetime) -> None:
-    webhook, tried = delivery.webhook, delivery.num_attempts
+    webhook, tried = _lock(delivery.webhook_id), delivery.num_attempts
+    if webhook is None:
+        return  # it was forgotten meanwhile, with its log
     is_last = tried > len(RETRY_SECONDS) or delivery.event == "webhook.test"
     if outcome.is_delivered:
         delivery.state, delivery.next_at = WebhookDelivery.State.DELIVERED, None
-        Webhook.objects.filter(pk=webhook.pk).update(num_failed=0)
+        webhook.num_failed = 0
+        webhook.save(update_fields=("num_failed",))
     elif is_last or webhook.disabled_at:
         delivery.state, delivery.next_at = WebhookDelivery.State.GIVEN_UP, None
     else:
@@ -212,15 +219,22 @@ def _record(delivery: WebhookDelivery, outcome: Outcome, now: datetime) -> None:
 
 
 def _count_failure(webhook: Webhook, outcome: Outcome, now: datetime) -> None:
-    Webhook.objects.filter(pk=webhook.pk).update(num_failed=F("num_failed") + 1)
-    webhook.refresh_from_db(fields=("num_failed",))
-    if webhook.num_failed < FAILED_LIMIT:
+    webhook.num_failed += 1
+    if webhook.num_failed >= FAILED_LIMIT:
+        text = f"{webhook.num_failed} messages could not be delivered: {outcome.text}"
+        webhook.disabled_at, webhook.disabled_reason = now, text[:200]
+    webhook.save(update_fields=("num_failed", "disabled_at", "disabled_reason"))
+    if webhook.disabled_at is None:
         return
-    reason = f"{webhook.num_failed} messages could not be delivered: {outcome.text}"[:200]
-    Webhook.objects.filter(pk=webhook.pk).update(disabled_at=now, disabled_reason=reason)
-    target = f"{webhook.run.slug}/{webhook.public_id}"
+    target, reason = f"{webhook.run.slug}/{webhook.public_id}", webhook.disabled_reason
     audit_record(None, "webhook.disabled", target, {"reason": reason})
     transaction.on_commit(lambda: webhook_disabled_mail(webhook, reason))
+
+
+def _lock(webhook_id: int) -> Webhook | None:
+    """Lock a webhook, always before its deliveries and before the end of the audit chain."""
+    rows = Webhook.objects.select_for_update(of=("self",)).select_related("run")
+    return rows.filter(pk=webhook_id).first()
 
 
 def _url_require(url: str) -> None:

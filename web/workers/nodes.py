@@ -86,7 +86,7 @@ def node_leave(now: datetime) -> None:
 @transaction.atomic
 def node_limits_set(actor: User, node: WorkerNode, limits: Limits) -> None:
     """Bound what may be launched on a node; what runs already stays."""
-    before = limits_of(node)
+    before = limits_of(WorkerNode.objects.select_for_update().get(pk=node.pk))
     WorkerNode.objects.filter(pk=node.pk).update(
         max_processes=limits.processes,
         max_threads=limits.threads,

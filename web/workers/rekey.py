@@ -32,10 +32,10 @@ def managed_worker_keys_replace(actor: User | None, worker: ManagedWorker) -> De
     if (home / _KEYS[0]).exists():
         kid = key_load((home / _KEYS[0]).read_text()).thumbprint()
         device = Device.objects.filter(kid=kid, user__is_service=True).first()
+    event_note(worker, "new keys", f"by {actor.username}" if actor else "by the operator")
     if device is not None:
         device_key_replace(actor, device)
     audit_record(actor, "worker.keys.replaced", f"{worker.run.slug}/{worker.name}")
-    event_note(worker, "new keys", f"by {actor.username}" if actor else "by the operator")
 
     def rest() -> None:
         # On commit: a process that comes back must meet the refusal of its old keys.
