@@ -12,15 +12,13 @@ from web.runs.models import RunConfigVersion
 from web.workers.launcher import child_start, environment_clean
 from web.workers.models import EvaluationJob
 
-EVALUATION = "evaluation"
-"""End of the mark of its process, where managed workers have their names."""
 _LOWEST = 19
 _THREADS = 1
 
 
 def evaluation_mark(job: EvaluationJob) -> str:
     """Return the mark in the environment of its process."""
-    return f"{job.run.slug}/{EVALUATION}"
+    return f"{job.run.slug}/evaluation"
 
 
 def evaluation_folder(job: EvaluationJob) -> Path:

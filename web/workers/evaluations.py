@@ -1,5 +1,6 @@
 """Evaluations of checkpoints: asked for, run one at a time on the node that keeps them, stored."""
 
+import contextlib
 import logging
 import shutil
 from collections.abc import Mapping
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from kombu.exceptions import OperationalError
 
@@ -19,6 +20,7 @@ from web.core.errors import AppError
 from web.runs.models import Checkpoint, Run
 from web.runs.selectors import config_newest
 from web.runs.signals import run_changed
+from web.workers.evaluation_loss import LIMIT, State, evaluations_lose
 from web.workers.evaluation_outcome import Outcome, outcome_read
 from web.workers.evaluation_process import evaluation_folder, evaluation_launch, evaluation_mark
 from web.workers.models import Evaluation, EvaluationJob, ManagedWorker, WorkerNode, node_here
@@ -26,11 +28,9 @@ from web.workers.nodes import is_away, node_queue
 from web.workers.processes import is_alive, process_started_at, remains_kill
 
 logger = logging.getLogger(__name__)
-LIMIT = timedelta(minutes=30)
 _LAUNCH = timedelta(minutes=1)
 """A claimed start without a process after this was interrupted."""
 _OUTPUT_BYTES = 1_000_000
-State = EvaluationJob.State
 
 
 def checkpoint_node(run: Run) -> str:
@@ -61,7 +61,7 @@ def evaluation_request(actor: User | None, checkpoint: Checkpoint) -> Evaluation
     key = {"run": run, "lineage": checkpoint.lineage, "epoch": checkpoint.epoch}
     job = EvaluationJob.objects.select_for_update().filter(**key).first()
     if job is None:
-        job = EvaluationJob.objects.create(**key, **about)
+        job = _create(key | about)
     elif job.state == State.RUNNING:
         raise AppError(ErrorCode.BODY_INVALID, "This checkpoint is being evaluated right now.")
     else:
@@ -70,6 +70,15 @@ def evaluation_request(actor: User | None, checkpoint: Checkpoint) -> Evaluation
     audit_record(actor, "evaluation.requested", run.slug, {"epoch": checkpoint.epoch})
     transaction.on_commit(lambda: _look_soon(job.node))
     return job
+
+
+def _create(fields: dict[str, Any]) -> EvaluationJob:
+    try:
+        with transaction.atomic():
+            return EvaluationJob.objects.create(**fields)
+    except IntegrityError as error:
+        text = "Somebody else asked for this evaluation at the same moment."
+        raise AppError(ErrorCode.BODY_INVALID, text) from error
 
 
 def evaluation_automatic(run: Run) -> None:
@@ -85,11 +94,16 @@ def evaluation_automatic(run: Run) -> None:
         return
     waiting = run.evaluation_jobs.filter(state=State.WAITING, asked_by=None)
     waiting.update(state=State.SKIPPED, reason="A newer checkpoint came first.")
-    evaluation_request(None, checkpoint)
+    with contextlib.suppress(AppError):  # it is evaluated already: the checkpoint is kept anyway
+        evaluation_request(None, checkpoint)
 
 
 def evaluations_look(now: datetime) -> None:
-    """See whether this node's evaluation has ended, or start the next one. Never waits long."""
+    """See whether this node's evaluation has ended, or start the next one. Never waits long.
+
+    By the way, what vanished with other nodes is given up.
+    """
+    evaluations_lose(now)
     running = EvaluationJob.objects.filter(node=settings.NODE, state=State.RUNNING)
     for job in running.select_related("run"):
         _running_look(job, now)

@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from training.protocol.errors import ErrorCode
@@ -11,9 +12,10 @@ from training.protocol.states import WorkerState
 from web.accounts.models import ApiToken, User
 from web.core.audit import audit_record
 from web.core.errors import AppError
-from web.workers.evaluation_process import EVALUATION
+from web.workers.evaluation_loss import State, jobs_fail, jobs_record
+from web.workers.evaluation_process import evaluation_mark
 from web.workers.launcher import process_mark
-from web.workers.models import ManagedWorker, WorkerNode
+from web.workers.models import EvaluationJob, ManagedWorker, WorkerNode
 from web.workers.nodes import installation_id, is_away
 from web.workers.processes import marks_present, remains_kill
 from web.workers.selectors import service_name, token_name
@@ -56,6 +58,8 @@ def managed_worker_remove(actor: User, worker: ManagedWorker) -> None:
 def node_forget(actor: User, node: WorkerNode, now: datetime) -> None:
     """Take a node that is gone for good out of the lists, with its managed workers.
 
+    Evaluations that it was to make have failed.
+
     Raises:
         AppError: BODY_INVALID; it is alive.
     """
@@ -65,27 +69,27 @@ def node_forget(actor: User, node: WorkerNode, now: datetime) -> None:
     workers = list(ManagedWorker.objects.filter(node=row.name).select_related("run"))
     names = [process_mark(worker) for worker in workers]
     _tokens_end(workers, now)
+    lost = jobs_fail(Q(node=row.name), now)
     ManagedWorker.objects.filter(node=row.name).delete()
     row.delete()
+    jobs_record(lost)
     audit_record(actor, "node.forgotten", f"node/{row.name}", {"workers": names})
 
 
 def strays_end() -> int:
-    """End what runs here for managed workers that were removed meanwhile; return how many.
+    """End what runs here for workers and evaluations that were given up; return how many.
 
     What belongs to a node that shares this data folder, or was not heard yet, is left alone.
     """
     others = WorkerNode.objects.exclude(installation=installation_id()).values("name")
     mine = ManagedWorker.objects.exclude(node__in=others).select_related("run")
+    jobs = EvaluationJob.objects.exclude(node__in=others).filter(state=State.RUNNING)
     known = {process_mark(worker) for worker in mine}
-    strays = [
-        mark
-        for mark in marks_present()
-        if "/" in mark and not mark.endswith(f"/{EVALUATION}") and mark not in known
-    ]
+    known |= {evaluation_mark(job) for job in jobs.select_related("run")}
+    strays = [mark for mark in marks_present() if "/" in mark and mark not in known]
     for mark in strays:
         remains_kill(mark)
-        logger.warning("%s was removed while this node was away: it is ended", mark)
+        logger.warning("%s was given up while this node was away: it is ended", mark)
     return len(strays)
 
 
