@@ -4,14 +4,14 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from training.protocol.errors import ErrorCode
-from web.control.access import DeskRequest, desk_runs, run_desk, run_desk_for
+from web.control.access import DeskRequest, run_desk, run_desk_for
+from web.control.context import desk_of
 from web.control.forms import ReasonForm, RoleForm
 from web.control.people import person_get
-from web.control.queue import KINDS, Kind, queue_items
+from web.control.queue import KINDS, Kind
 from web.core.errors import AppError
 from web.runs.models import Run, RunMember
 from web.runs.roles import DESK_PARTS, ROLE_TEXTS, Right
@@ -64,11 +64,11 @@ def role_take(request: DeskRequest, run: Run, username: str) -> HttpResponse:
 @require_safe
 def queue_page(request: DeskRequest) -> HttpResponse:
     """Everything that waits in the visitor's runs; ``?kind=`` and ``?run=`` narrow it."""
-    runs = list(desk_runs(request.user))
-    if not runs and not request.user.is_staff:
+    desk = desk_of(request)
+    if not desk.is_open:
         raise AppError(ErrorCode.FORBIDDEN, "You have no role in any run.")
     kind, slug = request.GET.get("kind", ""), request.GET.get("run", "")
-    items = queue_items(request.user, runs, timezone.now())
+    items = desk.items
     counts = {name: sum(item.kind == name for item in items) for name in Kind}
     shown = [
         item

@@ -8,13 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, TypeVar
 
+from django.db.models import CharField, Model, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Cast
 from django.urls import reverse
 from django.utils import timezone
 
 from training.protocol.states import RunState, WorkerState
 from web.accounts.models import User
+from web.alerts.models import Webhook
 from web.contributions.grounds import SUSPICION_TEXTS, SuspicionKind
 from web.contributions.models import Suspicion
 from web.core.auditing import audit_check_newest
@@ -22,7 +25,7 @@ from web.monitoring.evidence import COORDINATOR_SILENT_SECONDS
 from web.monitoring.live_kept import lives_read
 from web.monitoring.models import RunSwarm
 from web.runs.models import Checkpoint, Run, RunConfigVersion
-from web.workers.models import ManagedWorker
+from web.workers.models import EvaluationJob, ManagedWorker
 
 MAX_ITEMS = 200
 """Of one provider: whoever has more to do begins with the newest."""
@@ -59,6 +62,8 @@ class QueueItem:
     run: Run | None = None
 
 
+_COORDINATOR = ManagedWorker.Kind.COORDINATOR
+M = TypeVar("M", bound=Model)
 Provider = Callable[[Sequence[Run], datetime], list[QueueItem]]
 
 
@@ -80,24 +85,14 @@ def suspicion_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     ]
 
 
-def worker_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
-    """Return managed workers that gave up although they are wanted."""
-    rows = ManagedWorker.objects.filter(
-        run__in=runs, state=WorkerState.FAILED, desired=ManagedWorker.Desired.RUNNING
-    )
-    return [
-        QueueItem(
-            kind=Kind.FAILURE,
-            is_urgent=row.kind == ManagedWorker.Kind.COORDINATOR,
-            at=row.state_changed_at,
-            title=f"{row.name} gave up",
-            text=(row.last_error.strip().splitlines() or ["It wrote no error."])[-1][:200],
-            url=reverse("control:worker", args=[row.run.slug, row.name]),
-            action="Look into it",
-            run=row.run,
-        )
-        for row in rows.select_related("run").order_by("-state_changed_at")[:MAX_ITEMS]
-    ]
+def failure_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
+    """Return managed workers that gave up, evaluations that failed, webhooks that are disabled."""
+    known = {run.pk: run for run in runs}
+    items = []
+    for what, run_id, at, name, why in _failure_rows(runs):
+        make = _FAILURES.get(what, _worker_failure)
+        items.append(make(known[run_id], at, name, why, is_urgent=what == _COORDINATOR))
+    return items
 
 
 def swarm_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
@@ -106,10 +101,10 @@ def swarm_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     if not going:
         return []
     swarms = lives_read(going)
-    newest = RunConfigVersion.objects.filter(run__in=going).order_by("version")
-    configs = {config.run_id: config for config in newest}
-    saved = Checkpoint.objects.filter(run__in=going).order_by("lineage", "epoch")
-    checkpoints = {checkpoint.run_id: checkpoint for checkpoint in saved.defer("manifest")}
+    versions = _newest(RunConfigVersion.objects.all(), going, "-version")
+    configs = {config.run_id: config for config in versions}
+    saved = _newest(Checkpoint.objects.defer("manifest", "files"), going, "-lineage", "-epoch")
+    checkpoints = {checkpoint.run_id: checkpoint for checkpoint in saved}
     items = []
     for run in going:
         known, config = swarms.get(run.pk), configs.get(run.pk)
@@ -138,7 +133,11 @@ def audit_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     ]
 
 
-PROVIDERS: Final[tuple[Provider, ...]] = (suspicion_items, worker_items, swarm_items)
+PROVIDERS: Final[tuple[Provider, ...]] = (
+    suspicion_items,
+    failure_items,
+    swarm_items,
+)
 STAFF_PROVIDERS: Final[tuple[Provider, ...]] = (audit_items,)
 
 
@@ -148,6 +147,88 @@ def queue_items(user: User, runs: Sequence[Run], now: datetime | None = None) ->
     providers = (*PROVIDERS, *(STAFF_PROVIDERS if user.is_staff else ()))
     items = [item for provider in providers for item in provider(runs, at)]
     return sorted(items, key=lambda item: (not item.is_urgent, -item.at.timestamp()))
+
+
+def _failure_rows(runs: Sequence[Run]) -> list[tuple[Any, ...]]:
+    """Return (what, run id, when, name, why) of each failure, the newest first: one query."""
+    workers = ManagedWorker.objects.filter(
+        run__in=runs, state=WorkerState.FAILED, desired=ManagedWorker.Desired.RUNNING
+    )
+    going = [run for run in runs if run.state != RunState.ARCHIVED]
+    ended = EvaluationJob.objects.filter(
+        state__in=(EvaluationJob.State.DONE, EvaluationJob.State.FAILED), finished_at__isnull=False
+    )
+    jobs = _newest(ended, going, "-finished_at", "-pk").filter(state=EvaluationJob.State.FAILED)
+    hooks = Webhook.objects.filter(run__in=runs, disabled_at__isnull=False)
+    epoch = Cast("epoch", CharField())
+    found = workers.order_by().values_list(
+        "kind", "run_id", "state_changed_at", "name", "last_error"
+    )
+    found = found.union(
+        jobs.order_by().values_list(Value("evaluation"), "run_id", "finished_at", epoch, "reason"),
+        hooks.order_by().values_list(
+            Value("webhook"), "run_id", "disabled_at", "url", "disabled_reason"
+        ),
+        all=True,
+    )
+    return list(found.order_by("-state_changed_at")[:MAX_ITEMS])
+
+
+def _worker_failure(run: Run, at: datetime, name: str, error: str, *, is_urgent: bool) -> QueueItem:
+    return QueueItem(
+        kind=Kind.FAILURE,
+        is_urgent=is_urgent,
+        at=at,
+        title=f"{name} gave up",
+        text=(error.strip().splitlines() or ["It wrote no error."])[-1][:200],
+        url=reverse("control:worker", args=[run.slug, name]),
+        action="Look into it",
+        run=run,
+    )
+
+
+def _evaluation_failure(
+    run: Run, at: datetime, epoch: str, reason: str, *, is_urgent: bool
+) -> QueueItem:
+    """Of the run's newest evaluation: a later one that succeeds, or a new wish, takes it away."""
+    return QueueItem(
+        kind=Kind.FAILURE,
+        is_urgent=is_urgent,
+        at=at,
+        title=f"The evaluation of epoch {epoch} failed",
+        text=reason[:200],
+        url=reverse("control:checkpoints", args=[run.slug]),
+        action="See checkpoints",
+        run=run,
+    )
+
+
+def _webhook_failure(
+    run: Run, at: datetime, url: str, reason: str, *, is_urgent: bool
+) -> QueueItem:
+    """Whoever relied on it hears of no alert any more."""
+    return QueueItem(
+        kind=Kind.FAILURE,
+        is_urgent=is_urgent,
+        at=at,
+        title=f"The webhook to {Webhook(url=url).host} is disabled",
+        text=reason,
+        url=reverse("control:alert_settings", args=[run.slug]),
+        action="See webhooks",
+        run=run,
+    )
+
+
+_FAILURES: Final[Mapping[str, Callable[..., QueueItem]]] = {
+    "evaluation": _evaluation_failure,
+    "webhook": _webhook_failure,
+}
+
+
+def _newest(rows: QuerySet[M], runs: Sequence[Run], *order: str) -> QuerySet[M]:
+    """Return the first row of each run in this order: bodies of older ones are not read."""
+    of_run = rows.filter(run=OuterRef("run")).order_by(*order).values("pk")[:1]
+    return rows.filter(run__in=runs, pk=Subquery(of_run))
 
 
 def _silence(run: Run, swarm: RunSwarm | None, now: datetime) -> list[QueueItem]:
