@@ -18,6 +18,7 @@ from web.accounts.models import User
 from web.alerts.kinds import AlertKind
 from web.alerts.models import AlertMail, Webhook
 from web.alerts.selectors import values_of
+from web.alerts.services import alert_acknowledge
 from web.core.admin import ReadOnlyAdmin
 from web.core.models import AuditEntry
 from web.core.redis import redis_client
@@ -57,7 +58,32 @@ def test_an_alert_is_seen_acknowledged_and_muted(desk: Client, run: Run) -> None
     answer = desk.post(f"{own}mute/", {"mute-hours": "8", "mute-reason": "night"}, follow=True)
     assert "Muted until" in answer.text
     answer = desk.post(f"{own}mute/", {"mute-hours": "9", "mute-reason": ""}, follow=True)
-    assert "Choose for how long, and say why." in answer.text
+    assert answer.status_code == 422
+    assert "This field is required" in answer.text
+
+
+def test_what_was_typed_about_an_alert_is_not_lost_when_it_is_refused(
+    desk: Client, run: Run, alice: User
+) -> None:
+    alert = alert_make(run)
+    own = f"/control/alerts/{alert.public_id}/"
+    answer = desk.post(f"{own}mute/", {"mute-hours": "9", "mute-reason": "a storm tonight"})
+    assert answer.status_code == 422
+    assert 'value="a storm tonight"' in answer.text
+    assert "Select a valid choice" in answer.text
+    long = "restarting " * 30
+    answer = desk.post(f"{own}acknowledge/", {"acknowledge-reason": long})
+    assert answer.status_code == 422
+    assert long.strip() in answer.text
+    alert_acknowledge(alice, alert, "somebody was faster")
+    answer = desk.post(f"{own}acknowledge/", {"acknowledge-reason": "mine"})
+    assert answer.status_code == 422
+    assert "acknowledged or closed already" in answer.text
+    viewer = user_make("erin")
+    run_member_add(alice, run, viewer, "viewer")
+    desk.force_login(viewer)
+    for act in ("acknowledge", "mute"):
+        assert desk.post(f"{own}{act}/", {}).status_code == 403, "nor is a form offered to them"
 
 
 def test_alerts_of_others_are_not_seen(client: Client, run: Run, bob: User) -> None:
@@ -97,9 +123,15 @@ def test_rules_mail_and_webhooks_are_set_at_the_desk(
     answer = desk.post("/control/runs/demo/webhooks/", {"url": "http://127.0.0.1/"})
     assert "private networks are not called" in answer.text
     answer = desk.post("/control/runs/demo/webhooks/", {"url": "https://example.org/hook"})
+    assert (answer.status_code, answer["Location"]) == (302, page), "a reload adds no second one"
+    session = str(dict(desk.session.items()))
+    assert "whsec_" not in session, "sessions are rows of the database"
+    assert "whsec_" not in desk.head(page).text
+    answer = desk.get(page)
     assert "whsec_" in answer.text
     assert answer["Cache-Control"] == "no-store"
     assert "whsec_" not in desk.get(page).text
+    assert not [key for key in desk.session if "webhook" in key]
     webhook = Webhook.objects.get()
     desk.post(f"/control/runs/demo/webhooks/{webhook.public_id}/delete/")
     assert not Webhook.objects.exists()

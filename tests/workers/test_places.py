@@ -129,3 +129,47 @@ def test_stopped_workers_are_removed_and_make_room(client: Client, alice: User) 
     entry = AuditEntry.objects.get(code="worker.removed")
     assert (entry.target, entry.run, entry.data["kind"]) == ("demo/trainer-7", "demo", "trainer")
     assert managed_workers_launch(alice, run, order(1))[-1] == "trainer-7"
+
+
+def test_what_was_typed_to_launch_is_not_lost_when_it_is_refused(
+    client: Client, alice: User
+) -> None:
+    run_make(alice)
+    node_make("annex", max_processes=1)
+    client.force_login(alice)
+    launch = "/control/runs/demo/workers/launch/"
+    for typed, why in (
+        ({"count": "3", "hours": "many"}, "Enter a number."),
+        ({"count": "3", "hours": "2.5"}, "Node annex has no room"),
+    ):
+        answer = client.post(launch, typed | {"node": "annex", "threads": "7", "memory_mb": "4321"})
+        assert answer.status_code == 422
+        assert '<details class="launch" open>' in answer.text
+        for value in (*typed.values(), "7", "4321"):
+            assert f'value="{value}"' in answer.text, value
+        assert '<option value="annex" selected>' in answer.text
+        assert why in answer.text
+    assert not ManagedWorker.objects.exists()
+
+
+def test_what_was_typed_as_a_nodes_limits_is_not_lost_when_it_is_refused(
+    client: Client, alice: User
+) -> None:
+    for name in ("annex", "barn"):
+        node_make(name)
+    client.force_login(alice)
+    typed = {"processes": "5", "threads": "-3", "memory_mb": "6543"}
+    answer = client.post("/control/nodes/annex/limits/", typed)
+    assert answer.status_code == 422
+    for value in typed.values():
+        assert answer.text.count(f'value="{value}"') == 1, "and only in the form of this node"
+    assert 'id="id_annex_threads_error"' in answer.text
+    assert WorkerNode.objects.get(name="annex").max_processes is None
+
+
+def test_a_restart_without_room_says_so_on_the_workers_page(client: Client, alice: User) -> None:
+    worker = managed_worker_create(alice, run_make(alice), "trainer", "trainer-1")
+    node_make(worker.node, left_at=timezone.now())
+    client.force_login(alice)
+    answer = client.post("/control/runs/demo/workers/trainer-1/restart/", follow=True)
+    assert "is away: nothing can be started" in answer.text

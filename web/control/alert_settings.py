@@ -10,16 +10,20 @@ from django.views.decorators.http import require_http_methods, require_POST
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
 from web.alerts.models import AlertMail, Webhook, WebhookDelivery
+from web.alerts.sealed import SealError, seal, unseal
 from web.alerts.selectors import values_of
 from web.alerts.services import alert_mail_set, alert_settings_change
 from web.alerts.webhooks import webhook_create, webhook_delete, webhook_enable, webhook_test
 from web.control.access import DeskRequest, run_desk
 from web.control.forms_alerts import RulesForm, WebhookForm
+from web.control.refusals import form_refused
 from web.core.errors import AppError
 from web.runs.models import Run
 from web.runs.selectors import run_is_organised_by
 
 _LOG_LINES = 30
+_NEW_KEY = "webhook-secret-{}"
+"""Where the session keeps a new secret between two pages."""
 
 
 @run_desk
@@ -34,7 +38,14 @@ def settings_page(request: DeskRequest, run: Run) -> HttpResponse:
             alert_settings_change(request.user, run, rules.values())
             messages.success(request, "The rules hold from the next check on.")
             return redirect("control:alert_settings", run.slug)
-    return render(request, "control/alert_settings.html", _context(request, run, rules))
+    context = _context(request, run, rules)
+    if request.method != "GET" or not context["is_organiser"]:
+        return render(request, "control/alert_settings.html", context)
+    context["new_secret"] = _secret_take(request, run)
+    response = render(request, "control/alert_settings.html", context)
+    if context["new_secret"]:
+        response["Cache-Control"] = "no-store"
+    return response
 
 
 @run_desk
@@ -51,23 +62,19 @@ def mail_post(request: DeskRequest, run: Run) -> HttpResponse:
 @run_desk
 @require_POST
 def webhook_add_post(request: DeskRequest, run: Run) -> HttpResponse:
-    """Add a webhook and show its secret once."""
+    """Add a webhook; the page that follows shows its secret once, so a reload adds none."""
     _organiser_only(request.user, run)
     form = WebhookForm(request.POST)
-    context: dict[str, Any] = {}
-    if form.is_valid():
-        try:
-            webhook, secret = webhook_create(request.user, run, form.cleaned_data["url"])
-        except AppError as error:
-            form.add_error("url", str(error.detail).removeprefix("url: "))
-        else:
-            context = {"new_webhook": webhook, "new_secret": secret}
-            form = WebhookForm()
-    rules = RulesForm(values=values_of(run))
-    context = _context(request, run, rules) | {"webhook_form": form} | context
-    response = render(request, "control/alert_settings.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    try:
+        if form.is_valid():
+            _, secret = webhook_create(request.user, run, form.cleaned_data["url"])
+            # Sessions are rows of the database, in which no secret stands in the open.
+            request.session[_NEW_KEY.format(run.pk)] = seal(secret)
+            return redirect("control:alert_settings", run.slug)
+    except AppError as error:
+        form_refused(form, error)
+    context = _context(request, run, RulesForm(values=values_of(run))) | {"webhook_form": form}
+    return render(request, "control/alert_settings.html", context)
 
 
 @run_desk
@@ -110,6 +117,15 @@ def _context(request: DeskRequest, run: Run, rules: RulesForm) -> dict[str, Any]
         "gets_mail": AlertMail.objects.filter(run=run, user=request.user).exists(),
         "is_organiser": is_organiser,
     }
+
+
+def _secret_take(request: DeskRequest, run: Run) -> str:
+    """Return the secret of the webhook that was just added, only this once; '' when none was."""
+    sealed = request.session.pop(_NEW_KEY.format(run.pk), "")
+    try:
+        return unseal(sealed) if sealed else ""
+    except SealError:
+        return ""  # the site has got another key meanwhile
 
 
 def _webhook(user: User, run: Run, public_id: str) -> Webhook:

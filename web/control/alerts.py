@@ -18,6 +18,7 @@ from web.alerts.selectors import alert_may_handle, alerts_open, muted_until
 from web.alerts.services import alert_acknowledge, alert_mail_set, alert_mute
 from web.control.access import DeskRequest, desk_run, desk_runs, run_desk, staff_only
 from web.control.forms_alerts import AcknowledgeForm, MuteForm
+from web.control.refusals import form_refused
 from web.core.errors import AppError
 from web.runs.models import Run
 
@@ -50,19 +51,7 @@ def run_alerts_page(request: DeskRequest, run: Run) -> HttpResponse:
 @require_safe
 def alert_page(request: DeskRequest, public_id: str) -> HttpResponse:
     """One alert: its evidence, its history, and what can be done about it."""
-    alert = _alert_get(request, public_id)
-    until = muted_until([alert], timezone.now()).get((alert.run_id, alert.kind))
-    context = {
-        "alert": alert,
-        "run": alert.run,
-        "events": list(alert.events.select_related("actor")),
-        "evidence": [(k.replace("_", " "), v) for k, v in alert.evidence.items() if v is not None],
-        "muted_until": until,
-        "may_handle": alert_may_handle(request.user, alert.run),
-        "acknowledge": AcknowledgeForm(prefix="acknowledge"),
-        "mute": MuteForm(prefix="mute"),
-    }
-    return render(request, "control/alert.html", context)
+    return _alert_page(request, _alert_get(request, public_id))
 
 
 @login_required
@@ -71,12 +60,15 @@ def alert_acknowledge_post(request: DeskRequest, public_id: str) -> HttpResponse
     """Say that somebody looks after it."""
     alert = _alert_get(request, public_id)
     form = AcknowledgeForm(request.POST, prefix="acknowledge")
-    if form.is_valid():
-        alert_acknowledge(request.user, alert, form.cleaned_data["reason"])
-        messages.success(request, f"{alert.title}: acknowledged.")
-    else:
-        messages.error(request, "Say in a few words who does what about it.")
-    return redirect("control:alert", alert.public_id)
+    try:
+        if form.is_valid():
+            alert_acknowledge(request.user, alert, form.cleaned_data["reason"])
+            messages.success(request, f"{alert.title}: acknowledged.")
+            return redirect("control:alert", alert.public_id)
+    except AppError as error:
+        form_refused(form, error)
+        messages.error(request, error.detail)  # the form itself may not be offered any more
+    return _alert_page(request, alert, acknowledge=form)
 
 
 @login_required
@@ -85,15 +77,16 @@ def alert_mute_post(request: DeskRequest, public_id: str) -> HttpResponse:
     """Tell nobody of its kind for some time."""
     alert = _alert_get(request, public_id)
     form = MuteForm(request.POST, prefix="mute")
-    if form.is_valid():
-        until = timezone.now() + timedelta(hours=int(form.cleaned_data["hours"]))
-        alert_mute(request.user, alert, until, form.cleaned_data["reason"])
-        messages.success(
-            request, f"{alert.title}: {'muted' if until > timezone.now() else 'heard again'}."
-        )
-    else:
-        messages.error(request, "Choose for how long, and say why.")
-    return redirect("control:alert", alert.public_id)
+    try:
+        if form.is_valid():
+            until = timezone.now() + timedelta(hours=int(form.cleaned_data["hours"]))
+            alert_mute(request.user, alert, until, form.cleaned_data["reason"])
+            told = "muted" if until > timezone.now() else "heard again"
+            messages.success(request, f"{alert.title}: {told}.")
+            return redirect("control:alert", alert.public_id)
+    except AppError as error:
+        form_refused(form, error)
+    return _alert_page(request, alert, mute=form)
 
 
 @staff_only
@@ -122,6 +115,32 @@ def _page(
         mails = AlertMail.objects.filter(run=None, user=request.user)
         context |= {"is_staff": True, "gets_mail": mails.exists()}
     return render(request, "control/alerts.html", context)
+
+
+def _alert_page(
+    request: DeskRequest,
+    alert: Alert,
+    *,
+    acknowledge: AcknowledgeForm | None = None,
+    mute: MuteForm | None = None,
+) -> HttpResponse:
+    """Return an alert's page; with a form that was sent, what was typed stands in it."""
+    is_refused = acknowledge is not None or mute is not None
+    may_handle = alert_may_handle(request.user, alert.run)
+    if is_refused and not may_handle:
+        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run may do this.")
+    alert.refresh_from_db(fields=("state",))
+    context = {
+        "alert": alert,
+        "run": alert.run,
+        "events": list(alert.events.select_related("actor")),
+        "evidence": [(k.replace("_", " "), v) for k, v in alert.evidence.items() if v is not None],
+        "muted_until": muted_until([alert], timezone.now()).get((alert.run_id, alert.kind)),
+        "may_handle": may_handle,
+        "acknowledge": acknowledge or AcknowledgeForm(prefix="acknowledge"),
+        "mute": mute or MuteForm(prefix="mute"),
+    }
+    return render(request, "control/alert.html", context, status=422 if is_refused else 200)
 
 
 def _alert_get(request: DeskRequest, public_id: str) -> Alert:

@@ -71,7 +71,8 @@ class LaunchForm(forms.Form):
         if "count" in self.errors:
             return "One to eight trainers or auxiliary peers can be launched at a time."
         name, problems = next(iter(self.errors.items()))
-        return f"{self.fields[name].label}: {problems[0]}"
+        field = self.fields.get(name)  # none: of the whole order, such as that there is no room
+        return f"{field.label}: {problems[0]}" if field else str(problems[0])
 
 
 class NodeLimitsForm(forms.Form):

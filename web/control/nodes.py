@@ -1,5 +1,7 @@
 """Nodes: the machines whose celery workers start processes for the site's runs."""
 
+from collections.abc import Mapping
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -21,12 +23,7 @@ from web.workers.room import Limits
 @require_safe
 def nodes_page(request: DeskRequest) -> HttpResponse:
     """Which nodes are there, how long ago each was heard, what each runs."""
-    rows = node_rows(timezone.now())
-    for row in rows:
-        row["form"] = NodeLimitsForm(
-            initial=row["limits"].__dict__, auto_id=f"id_{row['node'].name}_%s"
-        )
-    return render(request, "control/nodes.html", {"rows": rows})
+    return _page(request)
 
 
 @staff_only
@@ -40,13 +37,13 @@ def nodes_fragment(request: DeskRequest) -> HttpResponse:
 @require_POST
 def node_limits(request: DeskRequest, name: str) -> HttpResponse:
     """Bound what may be launched there."""
-    node, form = _get(name), NodeLimitsForm(request.POST)
+    node, form = _get(name), NodeLimitsForm(request.POST, auto_id=f"id_{name}_%s")
     if form.is_valid():
         node_limits_set(request.user, node, Limits(**form.cleaned_data))
         messages.success(request, f"The limits of {name} hold for what is launched from now on.")
-    else:
-        messages.error(request, "Limits are whole numbers; an empty one is no limit.")
-    return redirect("control:nodes")
+        return redirect("control:nodes")
+    messages.error(request, f"{name}: limits are whole numbers; an empty one is no limit.")
+    return _page(request, {name: form})
 
 
 @staff_only
@@ -56,6 +53,17 @@ def node_remove(request: DeskRequest, name: str) -> HttpResponse:
     node_forget(request.user, _get(name), timezone.now())
     messages.success(request, f"{name} is forgotten.")
     return redirect("control:nodes")
+
+
+def _page(request: DeskRequest, sent: Mapping[str, NodeLimitsForm] | None = None) -> HttpResponse:
+    """Return the page of nodes; in a form that was sent stands what was typed."""
+    rows, forms = node_rows(timezone.now()), sent or {}
+    for row in rows:
+        name = row["node"].name
+        row["form"] = forms.get(name) or NodeLimitsForm(
+            initial=row["limits"].__dict__, auto_id=f"id_{name}_%s"
+        )
+    return render(request, "control/nodes.html", {"rows": rows}, status=422 if forms else 200)
 
 
 def _get(name: str) -> WorkerNode:

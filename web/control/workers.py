@@ -1,5 +1,7 @@
 """Processes that the platform runs for a run: launched, stopped, looked into."""
 
+from collections.abc import Callable
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -7,9 +9,11 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST, require_safe
 
 from training.protocol.errors import ErrorCode
+from web.accounts.models import User
 from web.control.access import DeskRequest, run_desk, run_desk_for
-from web.control.desk import worker_row, worker_rows
+from web.control.desk import desk_context, worker_row, worker_rows
 from web.control.launch_forms import LaunchForm
+from web.control.refusals import form_refused
 from web.core.errors import AppError
 from web.runs.models import Run
 from web.runs.roles import Right
@@ -39,12 +43,17 @@ def workers_fragment(request: DeskRequest, run: Run) -> HttpResponse:
 def workers_launch(request: DeskRequest, run: Run) -> HttpResponse:
     """Launch trainers or auxiliary peers, and a coordinator if the run has none."""
     form = LaunchForm(request.POST, nodes=nodes_present(timezone.now()))
-    if not form.is_valid():
-        messages.error(request, form.problem())
-        return redirect("control:run", run.slug)
-    names = managed_workers_launch(request.user, run, form.order())
-    messages.success(request, f"Asked for {', '.join(names)}. Each says below how far it is.")
-    return redirect("control:run", run.slug)
+    try:
+        if form.is_valid():
+            names = managed_workers_launch(request.user, run, form.order())
+            text = f"Asked for {', '.join(names)}. Each says below how far it is."
+            messages.success(request, text)
+            return redirect("control:run", run.slug)
+    except AppError as error:
+        form_refused(form, error)
+    messages.error(request, form.problem())
+    context = desk_context(request, run) | {"launch": form}
+    return render(request, "control/run.html", context, status=422)
 
 
 @run_desk
@@ -65,24 +74,15 @@ def worker_fragment(request: DeskRequest, run: Run, name: str) -> HttpResponse:
 @require_POST
 def worker_start(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     """Want it to run."""
-    try:
-        managed_worker_start(request.user, worker_get(run, name))
-    except AppError as error:
-        if error.code != ErrorCode.BODY_INVALID:
-            raise
-        messages.error(request, error.detail)
-    else:
-        messages.success(request, f"{name} starts.")
-    return redirect("control:worker", run.slug, name)
+    return _asked(request, run, name, managed_worker_start, f"{name} starts.")
 
 
 @run_desk_for(Right.WORKERS)
 @require_POST
 def worker_restart(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     """Have it leave and start again."""
-    managed_worker_restart(request.user, worker_get(run, name))
-    messages.success(request, f"{name} leaves and starts again.")
-    return redirect("control:worker", run.slug, name)
+    text = f"{name} leaves and starts again."
+    return _asked(request, run, name, managed_worker_restart, text)
 
 
 @run_desk_for(Right.WORKERS)
@@ -101,6 +101,25 @@ def worker_remove(request: DeskRequest, run: Run, name: str) -> HttpResponse:
     managed_worker_remove(request.user, worker_get(run, name))
     messages.success(request, f"{name} is removed; its log stays on its node.")
     return redirect("control:run", run.slug)
+
+
+def _asked(
+    request: DeskRequest,
+    run: Run,
+    name: str,
+    act: Callable[[User, ManagedWorker], None],
+    done: str,
+) -> HttpResponse:
+    """Ask for a start; the worker's page says why there is no room for it."""
+    try:
+        act(request.user, worker_get(run, name))
+    except AppError as error:
+        if error.code not in (ErrorCode.BODY_INVALID, ErrorCode.RUN_OVER):
+            raise
+        messages.error(request, error.detail)
+    else:
+        messages.success(request, done)
+    return redirect("control:worker", run.slug, name)
 
 
 def worker_get(run: Run, name: str) -> ManagedWorker:
