@@ -3,6 +3,9 @@
 import hashlib
 import hmac
 import json
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -142,14 +145,42 @@ def test_the_checked_address_is_called_and_the_name_not_asked_again(
     assert receiver.received[0][1]["Host"].startswith("hooks.invalid:")
 
 
+def test_a_resolver_that_does_not_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It could outlast the claim, and somebody else would deliver the same message."""
+    answered = threading.Event()
+
+    def slow(*_: Any, **__: Any) -> list[Any]:
+        answered.wait(5)
+        return [(0, 0, 0, "", ("127.0.0.1", 9))]
+
+    monkeypatch.setattr(posting, "TOTAL_SECONDS", 0.3)
+    monkeypatch.setattr(socket, "getaddrinfo", slow)
+    began = time.monotonic()
+    outcome = letter_post(letter("http://slow.example/"), is_private_allowed=True)
+    seconds = time.monotonic() - began
+    answered.set()
+    assert (outcome.is_delivered, outcome.text[:17]) == (False, "No answer within ")
+    assert seconds < 2
+
+
+def test_a_name_that_leads_nowhere_is_said_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> list[Any]:
+        raise socket.gaierror(-2, "unknown")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    assert (
+        letter_post(letter("http://gone.example/")).text == "The host gone.example was not found."
+    )
+
+
 def test_a_name_with_one_private_address_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     import asyncio
 
     async def resolve(both: list[str]) -> str:
-        async def found(*_: Any, **__: Any) -> list[Any]:
-            return [(0, 0, 0, "", (ip, 80)) for ip in both]
-
-        monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", found)
+        found = [(0, 0, 0, "", (ip, 80)) for ip in both]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
         return await guard.host_resolve("x.example", 80, is_private_allowed=False)
 
     assert asyncio.run(resolve(["93.184.216.34"])) == "93.184.216.34"

@@ -131,7 +131,7 @@ def test_rules_mail_and_webhooks_are_set_at_the_desk(
     assert "whsec_" in answer.text
     assert answer["Cache-Control"] == "no-store"
     assert "whsec_" not in desk.get(page).text
-    assert not [key for key in desk.session if "webhook" in key]
+    assert not [key for key in dict(desk.session.items()) if "webhook" in key]
     webhook = Webhook.objects.get()
     desk.post(f"/control/runs/demo/webhooks/{webhook.public_id}/delete/")
     assert not Webhook.objects.exists()

@@ -1,8 +1,11 @@
 """Which addresses the site may call for people: never its own network, unless it is allowed."""
 
 import asyncio
+import contextlib
 import ipaddress
 import socket
+import threading
+from typing import Any
 from urllib.parse import urlsplit
 
 ALLOWED_SCHEMES = ("https", "http")
@@ -56,9 +59,8 @@ async def host_resolve(host: str, port: int, *, is_private_allowed: bool) -> str
     Raises:
         RefusedAddress: also when the name leads nowhere.
     """
-    loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = await _look_up(host, port)
     except (OSError, UnicodeError):
         raise RefusedAddress(f"The host {host} was not found.") from None
     addresses = [str(row[4][0]) for row in found]
@@ -67,3 +69,33 @@ async def host_resolve(host: str, port: int, *, is_private_allowed: bool) -> str
     if not is_private_allowed and not all(map(ip_is_public, addresses)):
         raise RefusedAddress(f"The host {host} leads into a private network.")
     return addresses[0]
+
+
+async def _look_up(host: str, port: int) -> list[Any]:
+    """Return what the resolver says. Who stops waiting for it is not held up by it.
+
+    It has no timeout of its own, and a loop that ends waits for the threads of its own executor.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[list[Any]] = loop.create_future()
+
+    def settle(found: list[Any], error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(found)
+        else:
+            answer.set_exception(error)
+
+    def look() -> None:
+        found: list[Any] = []
+        failure: BaseException | None = None
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            failure = error
+        with contextlib.suppress(RuntimeError):  # nobody waits any more: the loop is closed
+            loop.call_soon_threadsafe(settle, found, failure)
+
+    threading.Thread(target=look, name="webhook-name", daemon=True).start()
+    return await answer
