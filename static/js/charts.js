@@ -1,8 +1,9 @@
 // Loss and throughput of a run: whole history from the server, live points at the end.
 import "./history.js";
+import { siteNow } from "./ages.js";
 import { loss, number, short } from "./format.js";
 import { LINEAGE_TINTS, colour, marksDraw, plotMake, widthsKeep } from "./plot.js";
-import { chartRows, epochsFetch, lineageLines, markPlace, positive, seriesAppend, seriesFetch, smoothed } from "./series.js";
+import { chartRows, epochsFetch, lineageLines, markPlace, positive, seriesAppend, seriesFetch, seriesTrim, smoothed } from "./series.js";
 import { isZoomed, unzoomed, viewRead, viewSpan, viewWrite, zoomedTo } from "./view.js";
 
 const MAX_POINTS = 4000;
@@ -22,6 +23,7 @@ let marks = [];
 let plots = {};
 let isDue = false;
 let loads = 0;
+let isBehind = false; // the last load failed
 
 /** @returns {{x: any[], loss: import("./plot.js").Line[], rate: import("./plot.js").Line[]}} */
 function lines() {
@@ -89,8 +91,10 @@ function drawSoon() {
   isDue = true;
   requestAnimationFrame(() => {
     isDue = false;
-    if (!plots.loss) return build();
-    const found = lines();
+    const twin = section.querySelector(".twin");
+    if (twin instanceof HTMLDetailsElement && twin.open) tableFill();
+    const found = plots.loss ? lines() : null;
+    if (!found || found.loss.length + 1 !== plots.loss.series.length) return build(); // another lineage
     for (const kind of /** @type {("loss"|"rate")[]} */ (["loss", "rate"])) plots[kind]?.setData([found.x, ...found[kind].map((line) => line.values)]);
   });
 }
@@ -108,8 +112,32 @@ async function load() {
     [columns, epochs, marks] = [history, byEpoch, found];
     build();
     tableFill();
+    behindShow(false);
   } catch {
-    // The still picture and the table stay; the next change of view tries again.
+    if (turn === loads) behindShow(true); // what is shown stays
+  }
+}
+
+/** @param {boolean} is whether the charts could not be had */
+function behindShow(is) {
+  isBehind = is;
+  const line = section.querySelector("[data-charts-behind]");
+  if (line instanceof HTMLElement) line.hidden = !is;
+}
+
+/** Bring marks and epochs up to date; the points of time and samples come with the live state. */
+async function due() {
+  if (!columns || isBehind) return load();
+  const turn = loads;
+  const isByEpoch = view.x === "epoch";
+  const span = isByEpoch ? {} : viewSpan(view, Date.now() / 1000);
+  try {
+    const [byEpoch, found] = await Promise.all([isByEpoch ? epochsFetch(seriesUrl, view) : null, marksFetch(span)]);
+    if (turn !== loads) return;
+    [epochs, marks] = [byEpoch, found];
+    drawSoon();
+  } catch {
+    behindShow(true);
   }
 }
 
@@ -184,9 +212,12 @@ document.addEventListener("viewchange", (event) => {
 document.addEventListener("livestate", (event) => {
   if (!columns || isZoomed(view) || view.x === "epoch") return;
   if (!seriesAppend(columns, /** @type {CustomEvent} */ (event).detail)) return;
+  seriesTrim(columns, viewSpan(view, siteNow() / 1000).from);
   if (columns.t.length > MAX_POINTS) void load();
   else drawSoon();
 });
+document.addEventListener("historydue", () => void due());
+section.querySelector(".twin")?.addEventListener("toggle", tableFill);
 document.addEventListener("themechange", build);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", build);
 widthsKeep(section, () => Object.values(plots));

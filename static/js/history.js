@@ -8,6 +8,7 @@ const TINTS = ["--peer-0", "--peer-1", "--peer-2", "--peer-3", "--peer-4", "--pe
 const PARTS = { computing: "Computing", matchmaking: "Matchmaking", averaging: "Averaging", waiting: "Waiting, other" };
 const SCRUB_STEPS = 1000;
 const WAIT_MS = 120;
+const DRAW_MS = 15000;
 const LIVE_MS = 10000; // moments are kept so far apart
 
 /** @param {HTMLElement} root what holds the history */
@@ -29,6 +30,14 @@ export function historyStart(root) {
     plots = chartsMake(root, fetched);
   };
   void draw();
+  let again = 0;
+  document.addEventListener("historydue", () => {
+    // Several answers of any length: not with each of a swarm's short epochs.
+    again ||= window.setTimeout(() => {
+      again = 0;
+      if (!document.hidden && root.isConnected) void draw();
+    }, DRAW_MS);
+  });
   if (timeline.dataset.first) replayStart(timeline, () => plots.line?.redraw(false));
   for (const name of ["themechange", "viewchange"]) document.addEventListener(name, () => void draw());
   addEventListener("popstate", () => void draw());

@@ -175,6 +175,7 @@ const feed = new Feed(first, {
   onConnection: connectionShow,
 });
 
+document.addEventListener("partschange", drawSoon);
 document.addEventListener("visibilitychange", () => (document.hidden ? feed.slow() : feed.start()));
 addEventListener("pagehide", () => feed.stop());
 addEventListener("pageshow", (event) => event.persisted && feed.start());

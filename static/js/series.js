@@ -130,6 +130,16 @@ export function seriesAppend(columns, state) {
 }
 
 /**
+ * Leave out what is older than the shown stretch.
+ * @param {Columns} columns @param {number | undefined} from seconds since 1970; undefined: all stays
+ */
+export function seriesTrim(columns, from) {
+  const first = from === undefined ? 0 : columns.t.findIndex((t) => t >= from);
+  if (first <= 0) return;
+  for (const values of Object.values(columns)) values.splice(0, first);
+}
+
+/**
  * Rows of a chart over time or samples. Along samples several points share one place (nothing
  * moves between two updates): the last one stands for it. Epochs have {@link lineageLines}.
  * @param {Columns} columns @param {"time"|"samples"} axis @param {string[]} names

@@ -66,3 +66,11 @@ document.addEventListener("keydown", (event) => {
 
 themeShow(document.documentElement.dataset.theme || "system");
 setInterval(() => document.hidden || tickAges(document), 1000);
+
+// Nobody looks at a hidden tab: what htmx asks by the clock waits. What a person asked for goes on,
+// and what a page asks for once, when it opens, too.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const { elt, requestConfig } = /** @type {CustomEvent} */ (event).detail;
+  const isPoll = !requestConfig.triggeringEvent && /\bevery\b/.test(elt.getAttribute("hx-trigger") || "");
+  if (document.hidden && isPoll) event.preventDefault();
+});

@@ -83,3 +83,25 @@ export function backoff(failures, random) {
   const most = Math.min(30000, 500 * 2 ** Math.min(failures, 10));
   return most / 2 + (most / 2) * random;
 }
+
+const AT_WORK = new Set(["training", "averaging", "warming_up"]);
+
+/** Training and averaging take turns with every epoch: that is no news. @param {LiveState} state */
+function condition(state) {
+  return AT_WORK.has(state.state) ? "" : state.state;
+}
+
+/**
+ * Parts of the page that the server wrote from another state than this one, by their ids.
+ * `history` stands for all charts and their marks.
+ * @param {LiveState} before @param {LiveState} now @returns {string[]}
+ */
+export function stale(before, now) {
+  const differs = (/** @type {string[]} */ ...names) => names.some((name) => before[name] !== now[name]);
+  return [
+    ...(differs("epoch", "config_version", "checkpoint_epoch", "run_state") || condition(before) !== condition(now) ? ["history"] : []),
+    ...(differs("config_version", "run_state") ? ["run-head"] : []),
+    ...(differs("checkpoint_epoch") ? ["checkpoints"] : []),
+    ...(differs("config_version") ? ["config"] : []),
+  ];
+}

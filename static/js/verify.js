@@ -89,4 +89,12 @@ async function show(place) {
   }
 }
 
-if (globalThis.document) for (const place of document.querySelectorAll("[data-verify]")) void show(/** @type {HTMLElement} */ (place));
+function showAll() {
+  for (const place of document.querySelectorAll("[data-verify]")) void show(/** @type {HTMLElement} */ (place));
+}
+
+if (globalThis.document) {
+  showAll();
+  // Another config came into the page: what was checked is not what is shown.
+  document.addEventListener("partschange", (event) => /** @type {CustomEvent} */ (event).detail.includes("config") && showAll());
+}

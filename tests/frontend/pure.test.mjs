@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { cellSlots, epochShares } from "../../static/js/comb.js";
 import * as format from "../../static/js/format.js";
-import { chartRows, positive, seriesAppend } from "../../static/js/series.js";
-import { applied, backoff, counterFloor, nextSeconds, patched, samplesNow } from "../../static/js/state.js";
+import { chartRows, positive, seriesAppend, seriesTrim } from "../../static/js/series.js";
+import { applied, backoff, counterFloor, nextSeconds, patched, samplesNow, stale } from "../../static/js/state.js";
 
 const cases = JSON.parse(readFileSync(new URL("cases.json", import.meta.url), "utf8"));
 const state = {
@@ -119,4 +119,22 @@ test("charts grow by newer points only, and along samples each place comes once"
   const gained = { ...long, samples_total: [0, 10, 10, 20] };
   assert.deepEqual(chartRows(gained, "samples", ["loss"]), [[0, 10, 20], [4, 2, 1]]);
   assert.deepEqual(positive([1, 0, -1, null]), [1, null, null, null]);
+});
+
+test("a chart of an hour leaves out what is older", () => {
+  const columns = { t: [1, 2, 3, 4], loss: [4, 3, 2, 1] };
+  seriesTrim(columns, 3);
+  assert.deepEqual(columns, { t: [3, 4], loss: [2, 1] });
+  seriesTrim(columns, undefined);
+  assert.deepEqual(columns.t, [3, 4]);
+});
+
+test("what the server wrote is old only when what it is made of has changed", () => {
+  const live = { ...state, config_version: 1, checkpoint_epoch: 1, run_state: "open" };
+  assert.deepEqual(stale(live, { ...live, state: "averaging", loss: 1, samples_accumulated: 20 }), []);
+  assert.deepEqual(stale(live, { ...live, epoch: 3 }), ["history"]);
+  assert.deepEqual(stale(live, { ...live, state: "stalled" }), ["history"]);
+  assert.deepEqual(stale(live, { ...live, checkpoint_epoch: 2 }), ["history", "checkpoints"]);
+  assert.deepEqual(stale(live, { ...live, run_state: "paused" }), ["history", "run-head"]);
+  assert.deepEqual(stale(live, { ...live, config_version: 2 }), ["history", "run-head", "config"]);
 });
