@@ -25,6 +25,8 @@ from training.protocol.states import Command
 from web.accounts.models import ApiToken, User
 from web.contributions.models import LedgerEntry
 from web.core.keys import site_keys_public
+from web.runs.models import Run
+from web.runs.services import join_request_approve, join_request_make
 
 pytestmark = pytest.mark.django_db
 RUN = "/api/v1/runs/demo/"
@@ -167,3 +169,21 @@ def test_a_body_that_is_not_a_join_request_is_refused(
     problem = answer.json()
     assert answer.status_code in (400, 422)
     assert (problem["code"], bool(problem["remedy"])) == ("body_invalid", True)
+
+
+def test_a_run_that_asks_for_approval_refuses_with_what_to_do(
+    client: Client, alice: User, bob: User
+) -> None:
+    run = run_make(alice)
+    Run.objects.filter(pk=run.pk).update(join_policy=Run.JoinPolicy.APPROVAL)
+    token = token_make(bob)
+    found = client.get(RUN + "challenge/", headers=bearer(token))
+    challenge = Challenge.model_validate_json(found.content).challenge
+    body = join_request(challenge, key_generate(), swarm_key()).model_dump(mode="json")
+    answer = post(client, "join/", token, body)
+    problem = answer.json()
+    assert (answer.status_code, problem["code"]) == (403, "approval_pending")
+    assert "not asked" in problem["detail"]
+    assert "beeyard join" in problem["remedy"]
+    join_request_approve(alice, join_request_make(bob, run, "One GPU"))
+    assert post(client, "join/", token, body).status_code == 200

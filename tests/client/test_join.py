@@ -192,6 +192,7 @@ def test_an_unknown_run_is_named_as_such(
     ("code", "exit_code"),
     [
         (ErrorCode.BANNED, ExitCode.NOT_ALLOWED),
+        (ErrorCode.APPROVAL_PENDING, ExitCode.NOT_ALLOWED),
         (ErrorCode.DEVICE_REVOKED, ExitCode.NOT_ALLOWED),
         (ErrorCode.RUN_NOT_OPEN, ExitCode.NOT_ALLOWED),
         (ErrorCode.RUN_OVER, ExitCode.RUN_OVER),
@@ -205,6 +206,8 @@ def test_a_refusal_keeps_the_sites_code_and_remedy(
     error = refused(joiner)
     assert isinstance(error, PlatformError)
     assert (error.code, error.remedy, error.exit_code) == (code, code.info.remedy, exit_code)
+    asked = [path for path in site.paths() if path.endswith("/join/")]
+    assert len(asked) == 1, "final: it is not tried again"
 
 
 def test_an_answer_that_was_lost_after_the_challenge_was_used_is_asked_for_anew(

@@ -19,6 +19,7 @@ class ErrorCode(StrEnum):
     FORBIDDEN = "forbidden"
     BANNED = "banned"
     BARRED = "barred"
+    APPROVAL_PENDING = "approval_pending"
     DEVICE_REVOKED = "device_revoked"
     CSRF_FAILED = "csrf_failed"
     NOT_FOUND = "not_found"
@@ -78,6 +79,11 @@ ERRORS: dict[ErrorCode, ErrorInfo] = {
         403,
         "You are barred from this run",
         "Write to the run's organiser if you think it is a mistake; other runs are open to you.",
+    ),
+    ErrorCode.APPROVAL_PENDING: ErrorInfo(
+        403,
+        "This run asks for approval before somebody joins",
+        "Ask on the run's page, under Join; once you are approved, run `beeyard join` again.",
     ),
     ErrorCode.DEVICE_REVOKED: ErrorInfo(
         403, "This device was revoked", "Run `beeyard logout`, then `beeyard join` to link it anew."

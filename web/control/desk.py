@@ -21,6 +21,7 @@ from web.monitoring.selectors import live_state, revocations_spread, summaries_o
 from web.runs.config_diff import config_diff
 from web.runs.lifecycle import OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
+from web.runs.request_selectors import join_requests_open
 from web.runs.roles import Right
 from web.workers.models import ManagedWorker, WorkerNode
 from web.workers.node_selectors import nodes_by_name, unknown_since
@@ -75,6 +76,7 @@ def desk_context(request: DeskRequest, run: Run) -> dict[str, Any]:
         "num_peers": run.peers.count(),
         "audit": audit_rows(audit_search(AuditQuery(run=run.slug))[:_SHOWN]),
         "num_suspicions": suspicions_open(run),
+        "num_requests": join_requests_open(run),
         "alerts": list(alerts_open([run], with_site=False)[:_SHOWN]),
         **revocations_context(request, run),
     }

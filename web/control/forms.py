@@ -120,6 +120,25 @@ class RoleForm(forms.Form):
     )
 
 
+class JoinDecisionForm(forms.Form):
+    decision = forms.ChoiceField(
+        label="Decision",
+        choices=(("approved", "Approve: they may join"), ("refused", "Refuse")),
+    )
+    reason = forms.CharField(
+        max_length=300,
+        required=False,
+        label="Reason",
+        help_text="Needed to refuse, and shown to the person; kept in the audit log.",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        if data.get("decision") == "refused" and not data.get("reason"):
+            self.add_error("reason", "Say why.")
+        return data
+
+
 class SuspicionForm(forms.Form):
     decision = forms.ChoiceField(
         label="Decision",

@@ -109,6 +109,7 @@ def _make(request: DeskRequest, form: NewRunForm) -> Run | None:
             summary=data["summary"],
             description=data["description"],
             is_public=data["is_public"],
+            join_policy=data["join_policy"] or Run.JoinPolicy.OPEN,
             body=body,
         )
     except DraftError as error:

@@ -24,7 +24,7 @@ from web.core.auditing import audit_check_newest
 from web.monitoring.evidence import COORDINATOR_SILENT_SECONDS
 from web.monitoring.live_kept import lives_read
 from web.monitoring.models import RunSwarm
-from web.runs.models import Checkpoint, Run, RunConfigVersion
+from web.runs.models import Checkpoint, Run, RunConfigVersion, RunJoinRequest
 from web.workers.models import EvaluationJob, ManagedWorker
 
 MAX_ITEMS = 200
@@ -95,6 +95,27 @@ def failure_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     return items
 
 
+def approval_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
+    """Return people who ask to join; nobody has to where everybody may."""
+    asking = [run for run in runs if run.join_policy != Run.JoinPolicy.OPEN]
+    if not asking:
+        return []
+    rows = RunJoinRequest.objects.filter(run__in=asking, state=RunJoinRequest.State.PENDING)
+    return [
+        QueueItem(
+            kind=Kind.APPROVAL,
+            is_urgent=False,
+            at=row.asked_at,
+            title=f"{row.user.username} asks to join",
+            text=f"“{row.text}”" if row.text else "They wrote nothing.",
+            url=reverse("control:request", args=[row.run.slug, row.user.username]),
+            action="Approve or refuse",
+            run=row.run,
+        )
+        for row in rows.select_related("run", "user").order_by("-asked_at")[:MAX_ITEMS]
+    ]
+
+
 def swarm_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     """Return open runs whose coordinator is silent, and those that saved no checkpoint in time."""
     going = [run for run in runs if run.state == RunState.OPEN]
@@ -134,6 +155,7 @@ def audit_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
 
 
 PROVIDERS: Final[tuple[Provider, ...]] = (
+    approval_items,
     suspicion_items,
     failure_items,
     swarm_items,

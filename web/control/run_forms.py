@@ -8,6 +8,7 @@ from django import forms
 
 from web.runs.catalogue import Preset
 from web.runs.draft_body import DraftError, text_check
+from web.runs.models import Run
 from web.runs.services.runs import MAX_MESSAGE
 from web.runs.services.texts import MAX_DESCRIPTION
 
@@ -107,6 +108,13 @@ class TextsForm(PlainTextForm):
         initial=True,
         label="Public",
         help_text="Everybody sees the run once it is open; otherwise its members only.",
+    )
+    join_policy = forms.ChoiceField(
+        required=False,
+        initial=Run.JoinPolicy.OPEN,
+        label="Who may join",
+        choices=Run.JoinPolicy.choices,
+        help_text="Whoever is in the run already stays in it. Requests wait in the queue.",
     )
 
 

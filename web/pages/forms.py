@@ -32,5 +32,17 @@ class CountryForm(forms.Form):
     )
 
 
+class AskForm(forms.Form):
+    """Asking to join a run."""
+
+    text = forms.CharField(
+        max_length=300,
+        required=False,
+        label="Who you are, and what you would train with",
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="At most 300 characters; the run's moderators read it.",
+    )
+
+
 class TokenForm(forms.Form):
     name = forms.CharField(max_length=80, label="What is it for?")

@@ -13,6 +13,7 @@ from web.runs.models import (
     RunBar,
     RunConfigVersion,
     RunDeviceBar,
+    RunJoinRequest,
     RunMember,
 )
 
@@ -67,3 +68,9 @@ class BootstrapPeerAdmin(ReadOnlyAdmin):
 class RunDeviceBarAdmin(ReadOnlyAdmin):
     list_display = ("run", "device", "reason", "barred_by", "barred_at", "expires_at")
     list_select_related = ("run", "device", "barred_by")
+
+
+@admin.register(RunJoinRequest)
+class RunJoinRequestAdmin(ReadOnlyAdmin):
+    list_display = ("run", "user", "state", "asked_at", "decided_by", "decided_at")
+    list_select_related = ("run", "user", "decided_by")

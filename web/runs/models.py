@@ -17,6 +17,10 @@ def _until(at: datetime | None) -> str:
 class Run(models.Model):
     """One collaborative training. ``live_seq`` numbers everything that its page is told."""
 
+    class JoinPolicy(models.TextChoices):
+        OPEN = "open", "Everybody who sees the run may join"
+        APPROVAL = "approval", "People ask, and a moderator decides"
+
     slug = models.SlugField(max_length=60, unique=True)
     title = models.CharField(max_length=120)
     summary = models.CharField(max_length=300, default="", blank=True)
@@ -25,6 +29,9 @@ class Run(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="runs_organised"
     )
     is_public = models.BooleanField(default=True)
+    join_policy = models.CharField(
+        max_length=20, choices=JoinPolicy.choices, default=JoinPolicy.OPEN
+    )
     state = models.CharField(max_length=20, choices=RUN_STATES, default=RunState.DRAFT)
     state_reason = models.CharField(max_length=300, default="", blank=True)
     state_changed_at = models.DateTimeField(auto_now_add=True)
@@ -104,6 +111,37 @@ class RunBar(models.Model):
     def text(self) -> str:
         """The bar in words for the person."""
         return f"You are barred from this run{_until(self.expires_at)}: {self.reason}"
+
+
+class RunJoinRequest(models.Model):
+    """What somebody wrote who wants to join a run that asks for approval; the last of theirs."""
+
+    class State(models.TextChoices):
+        PENDING = "pending"
+        APPROVED = "approved"
+        REFUSED = "refused"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="join_requests")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="join_requests"
+    )
+    text = models.CharField(max_length=300, default="", blank=True)
+    asked_at = models.DateTimeField()
+    state = models.CharField(max_length=20, choices=State.choices, default=State.PENDING)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    decided_at = models.DateTimeField(null=True, blank=True)
+    reason = models.CharField(max_length=300, default="", blank=True)
+
+    class Meta:
+        ordering = ("-asked_at",)
+        constraints = (
+            models.UniqueConstraint(fields=("run", "user"), name="one_request_per_run_and_user"),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.user_id} asks to join {self.run_id}"
 
 
 class RunDeviceBar(models.Model):

@@ -51,7 +51,7 @@ def run_get_visible(viewer: Viewer, slug: str) -> Run:
         AppError: RUN_NOT_FOUND, also for a private run of others; BARRED (from a private run).
     """
     run = Run.objects.select_related("organiser").filter(slug=slug).first()
-    if run is None or not (run.is_open_to_all or _is_inside(viewer, run)):
+    if run is None or not (run.is_open_to_all or is_inside(viewer, run)):
         raise AppError(ErrorCode.RUN_NOT_FOUND)
     if not run.is_open_to_all and isinstance(viewer, User):
         bar_refuse(run, viewer)
@@ -245,7 +245,8 @@ def _own(viewer: User) -> Q:
     return Q(organiser=viewer) | Q(members__user=viewer)
 
 
-def _is_inside(viewer: Viewer, run: Run) -> bool:
+def is_inside(viewer: Viewer, run: Run) -> bool:
+    """Whether the viewer has a part in the run, or serves or runs the site."""
     if not isinstance(viewer, User):
         return False
     if viewer.is_superuser or viewer.is_service or run.organiser_id == viewer.pk:

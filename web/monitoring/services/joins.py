@@ -34,6 +34,7 @@ from web.monitoring.services.revocations import (
 from web.monitoring.versions import is_version_at_least
 from web.runs.lifecycle import COORDINATED, JOINABLE, OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
+from web.runs.request_selectors import approval_require
 from web.runs.selectors import (
     bar_refuse,
     bootstrap_addresses,
@@ -56,13 +57,14 @@ def peer_join(
     to this one (the machine was set up anew).
 
     Raises:
-        AppError: BANNED, BARRED, FORBIDDEN, RUN_NOT_OPEN, RUN_OVER, CONFIG_MISSING,
-            TRAINER_TOO_OLD, BODY_INVALID, BAD_SIGNATURE, CHALLENGE_INVALID, CHALLENGE_EXPIRED,
-            PEER_ID_TAKEN, DEVICE_KEY_MISMATCH or DEVICE_REVOKED.
+        AppError: BANNED, BARRED, APPROVAL_PENDING, FORBIDDEN, RUN_NOT_OPEN, RUN_OVER,
+            CONFIG_MISSING, TRAINER_TOO_OLD, BODY_INVALID, BAD_SIGNATURE, CHALLENGE_INVALID,
+            CHALLENGE_EXPIRED, PEER_ID_TAKEN, DEVICE_KEY_MISMATCH or DEVICE_REVOKED.
     """
     if credential.user.is_banned:
         raise AppError(ErrorCode.BANNED, credential.user.ban_text)
     bar_refuse(run, credential.user)
+    approval_require(run, credential.user)
     _role_require(credential, run, request.role)
     _open_require(run, request.role)
     config = config_current(run)

@@ -26,6 +26,11 @@ from web.runs.services.drafts import (
 )
 from web.runs.services.files import artifact_path, artifact_store, checkpoint_register
 from web.runs.services.members import run_member_add, run_member_remove
+from web.runs.services.requests import (
+    join_request_approve,
+    join_request_make,
+    join_request_refuse,
+)
 from web.runs.services.runs import (
     bootstrap_peers_mark,
     run_complete,
@@ -51,6 +56,9 @@ __all__ = [
     "draft_import",
     "draft_publish",
     "draft_save",
+    "join_request_approve",
+    "join_request_make",
+    "join_request_refuse",
     "run_bar_add",
     "run_bar_is_allowed",
     "run_bar_lift",

@@ -144,6 +144,7 @@ def run_make(
     summary: str,
     description: str = "",
     is_public: bool = True,
+    join_policy: str = Run.JoinPolicy.OPEN,
     body: Mapping[str, Any],
 ) -> Run:
     """Make a run with a draft to begin with, from a preset, a file or another run's config.
@@ -158,6 +159,7 @@ def run_make(
         summary=summary,
         description=description,
         is_public=is_public,
+        join_policy=join_policy,
     )
     draft = _create(actor, run, {})
     own = {name: value for name, value in body_own(body).items() if name != "title"}
@@ -182,6 +184,7 @@ def run_clone(actor: User, run: Run, *, slug: str, title: str) -> Run:
         summary=run.summary,
         description=run.description,
         is_public=run.is_public,
+        join_policy=run.join_policy,
         body=body,
     )
 

@@ -46,16 +46,18 @@ def run_create(
     summary: str,
     description: str = "",
     is_public: bool = True,
+    join_policy: str = Run.JoinPolicy.OPEN,
 ) -> Run:
     """Make a run as a draft.
 
     Raises:
-        AppError: FORBIDDEN (not an organiser), BODY_INVALID (slug or title).
+        AppError: FORBIDDEN (not an organiser), BODY_INVALID (slug, title or way to join).
     """
     if not (actor.is_staff or actor.is_superuser) or actor.is_banned:
         raise AppError(ErrorCode.FORBIDDEN, "Only organisers may make runs.")
     _slug_check(slug)
     title_check(title)
+    join_policy_check(join_policy)
     try:
         with transaction.atomic():
             run = Run.objects.create(
@@ -65,12 +67,14 @@ def run_create(
                 description=description,
                 organiser=actor,
                 is_public=is_public,
+                join_policy=join_policy,
             )
     except IntegrityError as error:
         raise AppError(ErrorCode.BODY_INVALID, f"slug: {slug} is taken.") from error
     RunMember.objects.create(run=run, user=actor, part=RunMember.Part.ORGANISER)
     run_created.send(Run, run=run)
-    audit_record(actor, "run.created", slug, {"title": run.title, "is_public": is_public})
+    data = {"title": run.title, "is_public": is_public, "join_policy": str(join_policy)}
+    audit_record(actor, "run.created", slug, data)
     return run
 
 
@@ -180,6 +184,12 @@ def title_check(title: str) -> None:
     """Raise BODY_INVALID unless a run may be called so."""
     if not title.strip() or len(title) > 120:
         raise AppError(ErrorCode.BODY_INVALID, "title: 1 to 120 characters are needed.")
+
+
+def join_policy_check(policy: str) -> None:
+    """Raise BODY_INVALID unless it is a known way to join."""
+    if policy not in Run.JoinPolicy.values:
+        raise AppError(ErrorCode.BODY_INVALID, "join_policy: open or approval.")
 
 
 def _slug_check(slug: str) -> None:

@@ -7,21 +7,31 @@ from web.accounts.models import User
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.models import Run
-from web.runs.services.runs import organiser_require, title_check
+from web.runs.services.runs import join_policy_check, organiser_require, title_check
 from web.runs.signals import run_changed
 
 MAX_DESCRIPTION = 5_000
-_FIELDS = ("title", "summary", "description", "is_public")
+_FIELDS = ("title", "summary", "description", "is_public", "join_policy")
+
+_WORDS = {"is_public": "visibility", "join_policy": "way to join"}
 
 
 @transaction.atomic
 def run_describe(
-    actor: User, run: Run, *, title: str, summary: str, description: str, is_public: bool
+    actor: User,
+    run: Run,
+    *,
+    title: str,
+    summary: str,
+    description: str,
+    is_public: bool,
+    join_policy: str = "",
 ) -> bool:
     """Change how a run is presented; return whether anything changed. ``run`` is updated too.
 
     Its config is untouched: trainers do not notice. A run made private disappears for everybody
-    without a part in it, from pages that are open as well.
+    without a part in it, from pages that are open as well. Whoever is in it stays in it when
+    newcomers have to ask. An empty ``join_policy`` leaves it as it is.
 
     Raises:
         AppError: FORBIDDEN or BODY_INVALID.
@@ -34,8 +44,11 @@ def run_describe(
         raise AppError(
             ErrorCode.BODY_INVALID, f"description: at most {MAX_DESCRIPTION} characters."
         )
+    if join_policy:
+        join_policy_check(join_policy)
     row = Run.objects.select_for_update().get(pk=run.pk)
-    wanted = (title.strip(), summary.strip(), description.strip(), is_public)
+    texts = (title.strip(), summary.strip(), description.strip())
+    wanted = (*texts, is_public, join_policy or row.join_policy)
     changed = {
         name: (getattr(row, name), value)
         for name, value in zip(_FIELDS, wanted, strict=True)
@@ -55,5 +68,5 @@ def run_describe(
 
 
 def _listed(changed: dict[str, tuple[object, object]]) -> str:
-    names = ["visibility" if name == "is_public" else name for name in changed]
+    names = [_WORDS.get(name, name) for name in changed]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

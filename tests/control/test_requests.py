@@ -1,0 +1,90 @@
+"""Requests to join, on the page Join, in the queue and at the run's desk."""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from tests.factories import user_make
+from tests.factories_runs import run_make
+from web.accounts.models import User
+from web.runs.models import Run, RunJoinRequest
+from web.runs.services import join_request_make
+
+JOIN = "/runs/demo/join/"
+DESK = "/control/runs/demo/requests/"
+
+
+@pytest.fixture
+def run(alice: User) -> Run:
+    made = run_make(alice)
+    Run.objects.filter(pk=made.pk).update(join_policy="approval")
+    made.refresh_from_db()
+    return made
+
+
+def page_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def test_a_volunteer_asks_waits_and_is_approved(run: Run, alice: User, bob: User) -> None:
+    assert "asks for approval" in Client().get(JOIN).text
+    mine, desk = page_of(bob), page_of(alice)
+    assert "Ask to join" in mine.get(JOIN).text
+    assert "Your request waits" in mine.post(f"{JOIN}ask/", {"text": "<b>Hi</b>"}, follow=True).text
+    queue = desk.get("/control/queue/?kind=approval").text
+    assert "bob asks to join" in queue
+    assert "&lt;b&gt;Hi&lt;/b&gt;" in queue
+    assert f'href="{DESK}bob/"' in queue
+    assert "1 asks to join" in desk.get("/control/runs/demo/").text
+    assert "May bob join" in desk.get(f"{DESK}bob/").text
+    answer = desk.post(f"{DESK}bob/", {"decision": "approved", "reason": ""}, follow=True)
+    assert "bob may join The demo run now." in answer.text
+    assert "You are approved" in mine.get(JOIN).text
+    assert "No request waits" in desk.get("/control/queue/?kind=approval").text
+    assert "is approved already" in desk.get(f"{DESK}bob/", follow=True).text
+
+
+def test_a_refusal_needs_a_reason_which_the_person_reads(run: Run, alice: User, bob: User) -> None:
+    join_request_make(bob, run, "")
+    desk = page_of(alice)
+    assert "Say why." in desk.post(f"{DESK}bob/", {"decision": "refused", "reason": ""}).text
+    desk.post(f"{DESK}bob/", {"decision": "refused", "reason": "We are full."})
+    page = page_of(bob).get(JOIN).text
+    assert "We are full." in page
+    assert "You may ask again from" in page
+    assert "<textarea" not in page
+    assert page_of(bob).post(f"{JOIN}ask/", {"text": ""}).status_code == 403
+    assert "Decide again" in desk.get(DESK).text
+
+
+def test_an_open_run_asks_nothing(alice: User, bob: User) -> None:
+    run_make(alice)
+    page = page_of(bob).get(JOIN).text
+    assert "approval" not in page
+    assert "without asking" in page_of(alice).get(DESK).text
+
+
+def test_the_way_to_join_is_chosen_with_the_texts(run: Run, alice: User) -> None:
+    desk, texts = page_of(alice), {"title": "T", "summary": "S", "is_public": "on"}
+    for policy in ("open", "approval"):
+        desk.post("/control/runs/demo/texts/", texts | {"join_policy": policy})
+        run.refresh_from_db()
+        assert run.join_policy == policy
+
+
+def test_many_requests_take_no_more_queries(run: Run, alice: User) -> None:
+    desk = page_of(alice)
+    join_request_make(user_make("first"), run, "Hello")
+    for path in (DESK, "/control/queue/", "/control/runs/demo/"):
+        desk.get(path)
+        with CaptureQueriesContext(connection) as few:
+            desk.get(path)
+        for number in range(8):
+            join_request_make(user_make(f"guest{number}{len(path)}"), run, "Hello")
+        with CaptureQueriesContext(connection) as many:
+            assert " to join" in desk.get(path).text
+        assert len(many) <= len(few), path
+    assert RunJoinRequest.objects.count() == 25
