@@ -68,7 +68,7 @@ def test_an_auxiliary_peer_of_the_desk_averages_for_two_trainers_and_is_credited
             organiser.post(launch, page, kind=kind, count=count, threads="1")
         wait_for("the helper", lambda: state_of(trio, "auxiliary-1") == "training", 200)
         told = "averaged by 3"
-        wait_for("rounds of three", lambda: log_of(trio, "auxiliary-1").count(told) >= 3, 200)
+        wait_for("rounds of three", lambda: log_of(trio, "auxiliary-1").count(told) >= 3, 300)
         assert told in log_of(trio, "trainer-1")
         wait_for("credit for trainers", lambda: credited(trio, "trainer-1") > 0, 120)
         assert credited(trio, "auxiliary-1") == 0

@@ -39,9 +39,9 @@ class AssistingOptimizer(SwarmOptimizer):
             self._epoch_set(epoch)
 
     def _update_global_epoch(self, grad_scaler: Any) -> None:
-        epoch = self.local_epoch
+        epoch, num_finished = self.local_epoch, len(self.finished)
         super()._update_global_epoch(grad_scaler)
-        if self.finished[-1].group_size > 1:
+        if len(self.finished) == num_finished or self.finished[-1].group_size > 1:
             return
         # hivemind counts an epoch for whoever failed to find the others, too. A trainer has its
         # own gradients to show for it; this peer would only be ahead of everybody.
@@ -50,7 +50,11 @@ class AssistingOptimizer(SwarmOptimizer):
             self.tracker.global_progress.epoch = epoch
             self._epoch_set(epoch)
 
+    def _follow_to(self, epoch: int) -> None:
+        with self.tracker.pause_updates():
+            self.tracker.update_epoch(epoch)
+        self._follow()
+
     def _epoch_set(self, epoch: int) -> None:
-        self.state_averager.local_epoch = epoch
-        self.state_averager._update_scheduler()
+        self._epoch_name(epoch)
         self.tracker.report_local_progress(epoch, samples_accumulated=0)

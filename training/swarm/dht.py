@@ -24,6 +24,7 @@ from training.swarm.gate_records import GateValidator
 from training.swarm.gatekeeper import Gatekeeper
 from training.swarm.identity import owner_public_der, owner_subkey
 from training.swarm.nesting import nesting_bound
+from training.swarm.pipe import SharedPipe
 from training.swarm.processes import children_guard, swarm_log_quiet
 from training.swarm.recorder import ProgressRecorder, progress_node_id
 from training.swarm.records import MetricsNumbers, MetricsRecord
@@ -47,12 +48,15 @@ class SwarmError(Exception):
 
 
 class PeerDHT(DHT):
-    """hivemind's DHT peer with the gate that its averagers share."""
+    """hivemind's DHT peer with the gate and the pipe that its averagers share."""
+
+    _outer_pipe: Any
 
     def __init__(self, *, run_id: str, gatekeeper: Gatekeeper | None, **options: Any) -> None:
         """``gatekeeper``: None in a run that is open to all."""
         self.run_id, self.gatekeeper = run_id, gatekeeper
         super().__init__(**options)
+        self._outer_pipe = SharedPipe(self._outer_pipe)
 
 
 def dht_start(

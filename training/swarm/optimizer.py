@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
-import hivemind
 import torch
 from hivemind import DHT
 from hivemind.averaging.control import StepControl
@@ -18,21 +17,17 @@ from training.client.swarm_key import SwarmKey
 from training.protocol.claims import CheckpointManifest
 from training.protocol.config import RunConfig
 from training.swarm.averaging import GradientAverager, TrainingStateAverager, guards_make
-from training.swarm.clock import swarm_time
+from training.swarm.catching_up import PROGRESS_EXPIRES_SECONDS, CatchingUp, LeftBehind
 from training.swarm.epoch_guard import EpochGuard
 from training.swarm.identity import rsa_key
 from training.swarm.processes import sigint_kept
 from training.swarm.round_wait import RoundTimes, round_wait
-from training.swarm.state_files import StateError, StateShapeError
-from training.swarm.state_take import KnownState, StateFetch, known_state
+from training.swarm.state_take import KnownState, known_state
 from training.swarm.witness import Seen, round_epoch
 
-PROGRESS_EXPIRES_SECONDS = 20.0
-"""A peer that died is taken for alive this long; the living report at least every half of it."""
 _FIND_ROUNDS = 3.0
 """Looking for a group is given up after so many matchmaking times."""
 _SHUTDOWN_SECONDS = 1.0
-_POLL_SECONDS = 0.25
 _NEVER = 10**9
 
 
@@ -56,7 +51,7 @@ class FinishedEpoch:
     times: RoundTimes = field(default_factory=RoundTimes)
 
 
-class SwarmOptimizer(hivemind.Optimizer):
+class SwarmOptimizer(CatchingUp):
     """One ``step`` per micro-batch; see :func:`swarm_optimizer`."""
 
     assists: ClassVar[bool] = False
@@ -91,30 +86,6 @@ class SwarmOptimizer(hivemind.Optimizer):
     def parameters(self) -> list[torch.Tensor]:
         """The optimizer's own copies of the parameters, in host memory."""
         return [p for group in self.opt.param_groups for p in group["params"]]
-
-    def load_state_from_peers(self) -> bool:
-        """Make one attempt to take over the swarm's state; return whether it brought us up.
-
-        hivemind's own method tries for ever, 25 times a second when a peer's model differs, and
-        downloads the gradients of a peer besides, only to throw them away.
-
-        Raises:
-            StateShapeError: what peers give is of another model than this peer's.
-        """
-        self._drop_scheduled()
-        self.state_averager.step(wait_for_delayed_updates=True)
-        with self.tracker.pause_updates():
-            failure = self._download()
-            if self.tracker.global_epoch - 1 <= self.local_epoch < self.tracker.global_epoch:
-                self.state_averager.local_epoch = self.tracker.global_epoch
-                self.state_averager._update_scheduler()
-            self.tracker.report_local_progress(self.local_epoch, samples_accumulated=0)
-            self._share_state()
-            self.grad_averager.reset_accumulated_grads_()
-        if isinstance(failure, StateShapeError):
-            raise failure
-        self.is_out_of_sync = self.local_epoch < self.tracker.global_epoch - 1
-        return not self.is_out_of_sync
 
     def weights_apply(self) -> None:
         """Copy the optimizer's weights into the model."""
@@ -158,7 +129,13 @@ class SwarmOptimizer(hivemind.Optimizer):
         self._round_epoch = self.local_epoch
         self._guard.check_own(self.grad_averager)
         is_sent = not self.grad_averager.is_withheld
-        super()._update_global_epoch(grad_scaler)
+        try:
+            if self.tracker.global_epoch > self.local_epoch:
+                self._look_ahead(self.scheduled_grads)
+            super()._update_global_epoch(grad_scaler)
+        except LeftBehind as ahead:
+            self._follow_to(ahead.epoch)
+            return
         if self._group_size is None:  # no round: nobody is there, or a planned one ran out
             is_missed = self.num_peers > 1 and self._has_living_peers()
             self._group_size = 0 if is_missed else 1
@@ -183,11 +160,15 @@ class SwarmOptimizer(hivemind.Optimizer):
                     timeout=self.averaging_timeout,
                     leaving=self.leaving,
                     times=self._times,
+                    look=lambda: self._look_ahead(control),
                 )
                 if self._guard.is_average_usable(self.grad_averager, len(group)):
                     self._round_take(group)
                     self._load_averaged_gradients_into_optimizer_()
                     return
+            except LeftBehind:
+                self.grad_averager.notify_used_averaged_gradients()
+                raise
             except Exception:  # noqa: BLE001 - whatever it was, we go on with what we have
                 if not control.done():
                     with suppress(Exception):
@@ -200,40 +181,6 @@ class SwarmOptimizer(hivemind.Optimizer):
         self._group_size = len(group)
         self._weights = {str(peer): seen for peer, (_, seen) in group.items() if peer != own}
         self._round_epoch = round_epoch(self.local_epoch, (epoch for epoch, _ in group.values()))
-
-    def _download(self) -> Exception | None:
-        """Download the state in a thread, so that a peer that leaves need not wait for it.
-        Return what went wrong, if something did."""
-        fetch = StateFetch(self.state_averager, known=self._known, timeout=self.load_state_timeout)
-        fetch.start()
-        while fetch.is_alive() and not self.leaving.is_set():
-            fetch.join(_POLL_SECONDS)
-        if isinstance(fetch.failure, StateError):
-            self._guard.note(f"no state is taken over: {fetch.failure}")
-        return fetch.failure
-
-    def _has_living_peers(self) -> bool:
-        """Return whether another peer's progress is fresher than half its life."""
-        key = self.tracker.training_progress_key
-        try:
-            found = self.dht.get(key, latest=True, return_future=True).result(3)
-        except Exception:  # noqa: BLE001 - no answer: then nobody is known to be there
-            return False
-        records = found.value.values() if found and isinstance(found.value, dict) else ()
-        horizon = swarm_time() - PROGRESS_EXPIRES_SECONDS / 2 - 1
-        own = self.dht.peer_id.to_bytes()
-        values = (record.value for record in records if isinstance(record.value, dict))
-        return any(v["peer_id"] != own and v["time"] > horizon for v in values)
-
-    def _drop_scheduled(self) -> None:
-        if self.scheduled_grads is not None and not self.scheduled_grads.done():
-            # Others may have planned with us: go along with weight 0 rather than break the round.
-            self._tag_along_with_zero_weight(self.scheduled_grads)
-        self.scheduled_grads = None
-
-    def _share_state(self) -> None:
-        if not self.client_mode:
-            self.state_averager.state_sharing_priority = self.local_epoch
 
 
 def swarm_optimizer(

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +25,17 @@ class RoundTimes:
 
 
 def round_wait(
-    control: StepControl, *, timeout: float, leaving: threading.Event, times: RoundTimes
+    control: StepControl,
+    *,
+    timeout: float,
+    leaving: threading.Event,
+    times: RoundTimes,
+    look: Callable[[], None] = lambda: None,
 ) -> dict[Any, Any]:
     """Return what the round gave; ``times`` grows while this waits, also for a round that fails.
 
-    A peer that leaves waits for a running round only.
+    A peer that leaves waits for a running round only. ``look`` is called again and again until
+    the averaging begins; what it raises ends the wait.
 
     Raises:
         TimeoutError: the round is not over; whatever else it ended with is raised as it is.
@@ -44,6 +51,8 @@ def round_wait(
         except TimeoutError:
             if began >= end or control.done():
                 raise
+            if not is_averaging:
+                look()
         finally:
             spent = time.monotonic() - began
             if is_averaging:

@@ -20,6 +20,7 @@ class AssistingLoop(MemberLoop):
         self._book.clock.restart()
         self._enter_state(PeerState.TRAINING)
         while not control.stopping.is_set():
+            self._swarm_require()
             if control.is_paused:
                 self._pause()
             control.reload_taken()  # there is no state to load

@@ -67,6 +67,7 @@ class TrainingLoop(MemberLoop):
         self._book.clock.restart()
         self._enter_state(PeerState.TRAINING)
         for batch in self._batches:
+            self._swarm_require()
             if control.is_paused:
                 self._pause()
             if control.stopping.is_set():

@@ -3,6 +3,7 @@
 from training.client.status import StatusFile
 from training.protocol.metrics import PeerMetrics
 from training.protocol.states import PeerState
+from training.swarm.dht import SwarmError
 from training.swarm.optimizer import SwarmOptimizer
 from training.trainer.book import Book
 from training.trainer.publisher import Publisher
@@ -30,6 +31,14 @@ class MemberLoop:
     def run(self) -> None:
         """Take part until there is no more to do."""
         raise NotImplementedError
+
+    def _swarm_require(self) -> None:
+        """Raise SwarmError when this machine's peer is no more: work would count for nothing."""
+        if not self._optimizer.dht.is_alive():
+            raise SwarmError(
+                "the process that connects this machine with the swarm has ended",
+                "The trainer enters again by itself; if it goes on, look into swarm.log.",
+            )
 
     def _tell_notes(self, epoch: int, notes: tuple[str, ...]) -> None:
         for note in notes:
@@ -63,6 +72,7 @@ class MemberLoop:
         self._ui.phase("paused")
         with self._book.clock.pausing():
             while control.is_paused and not control.stopping.is_set():
+                self._swarm_require()
                 self._tell()
                 control.wait(PAUSE_SECONDS)
         self._book.is_paused = False

@@ -42,7 +42,10 @@ class SuspicionKind(StrEnum):
 
 TEXTS: Final[dict[Ground, str]] = {
     Ground.PROVEN: "",
-    Ground.DISCARDED: "the machine took over the swarm's state and threw these samples away",
+    Ground.DISCARDED: (
+        "the machine took over the swarm's state before they were averaged; "
+        "those that it kept count in the next epoch"
+    ),
     Ground.UNSIGNED: "no signed report named this epoch in time, and nothing else shows it there",
     Ground.RECORDED: "no signed report came in time; the machine's progress record stands",
     Ground.AWAITING_WITNESSES: "nobody who averaged in this epoch told of its round in time",
