@@ -1,8 +1,10 @@
 """Who may watch a run, and what happens when that ends."""
 
 import json
+from typing import Any
 
 import pytest
+from django.db import InterfaceError
 from pytest_django import DjangoAssertNumQueries
 
 from tests.factories_runs import run_make, snapshot_take, swarm_make
@@ -129,6 +131,19 @@ async def test_a_server_that_goes_says_when_to_come_back(
         assert 0 < bye["retry_after"] <= 10
     async with socket_open() as late:
         assert await late.closed() == 1012
+
+
+async def test_who_finds_the_database_away_is_told_to_come_back(
+    alice: User, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(slug: str) -> dict[str, Any]:
+        raise InterfaceError("connection already closed")
+
+    await in_database(run_make, alice)
+    monkeypatch.setattr(hub_get(), "_read_state", broken)
+    async with socket_open() as socket:
+        assert await socket.closed() == 1012
+        assert socket.frames[-1]["reason"] == "restart"
 
 
 async def test_the_organiser_and_a_stranger_get_the_same_and_no_address(
