@@ -20,9 +20,11 @@ from web.core.events import (
     RING_BYTES,
     RING_SECONDS,
     RING_SIZE,
+    STATE_SECONDS,
     access_changed_publish,
     event_publish,
     live_ring,
+    live_ring_drop,
     live_ring_since,
     live_state_read,
     live_state_write,
@@ -93,8 +95,15 @@ def test_state_and_ring_are_kept_and_the_ring_is_bounded(live_redis: str) -> Non
     for seq in range(1, 3 * RING_SIZE):
         event_publish(slug, patch(seq), state={"seq": seq})
     assert live_state_read(slug) == {"seq": 3 * RING_SIZE - 1}
+    assert 0 < int(str(redis_client().ttl(f"live:{slug}:state"))) <= STATE_SECONDS
     live_state_write(slug, {"seq": 0})
     assert live_state_read(slug) == {"seq": 0}
+    assert 0 < int(str(redis_client().ttl(f"live:{slug}:state"))) <= STATE_SECONDS
+    live_ring_drop(slug)
+    assert live_ring(slug) == []
+    assert live_state_read(slug) == {"seq": 0}
+    for seq in range(1, 3 * RING_SIZE):
+        event_publish(slug, patch(seq))
     assert len(live_ring(slug)) == RING_SIZE
     assert redis_client().xlen(f"live:{slug}:ring") < 2 * RING_SIZE
     last = 3 * RING_SIZE - 1

@@ -1,14 +1,18 @@
 """Who may watch a run, and what happens when that ends."""
 
 import json
+from typing import Any
 
 import pytest
+from django.db import InterfaceError
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories_runs import run_make, snapshot_take, swarm_make
 from tests.live.sockets import in_database, socket_open
 from web.accounts.models import User
 from web.accounts.services import user_ban
 from web.core.events import access_changed_publish
+from web.live.access import watchers_allowed
 from web.live.hub import hub_get
 from web.runs.models import Run, RunMember
 from web.runs.services import run_member_add, run_member_remove
@@ -89,6 +93,18 @@ async def test_a_ban_ends_the_stream_with_a_goodbye(
         assert await alices.settle() == []
 
 
+def test_rights_of_many_viewers_are_two_queries(
+    alice: User,
+    bob: User,
+    charlie: User,
+    private_run: Run,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    ask = watchers_allowed.func  # in this thread
+    with django_assert_num_queries(2):
+        assert ask("hidden", {alice.pk, bob.pk, charlie.pk, None}) == {alice.pk, bob.pk}
+
+
 async def test_a_run_that_becomes_private_loses_its_strangers(
     alice: User, charlie: User, transactional_db: None
 ) -> None:
@@ -115,6 +131,19 @@ async def test_a_server_that_goes_says_when_to_come_back(
         assert 0 < bye["retry_after"] <= 10
     async with socket_open() as late:
         assert await late.closed() == 1012
+
+
+async def test_who_finds_the_database_away_is_told_to_come_back(
+    alice: User, transactional_db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(slug: str) -> dict[str, Any]:
+        raise InterfaceError("connection already closed")
+
+    await in_database(run_make, alice)
+    monkeypatch.setattr(hub_get(), "_read_state", broken)
+    async with socket_open() as socket:
+        assert await socket.closed() == 1012
+        assert socket.frames[-1]["reason"] == "restart"
 
 
 async def test_the_organiser_and_a_stranger_get_the_same_and_no_address(

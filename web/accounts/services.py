@@ -19,7 +19,7 @@ from web.accounts.devices import (
 )
 from web.accounts.grants import grants_end
 from web.accounts.models import ApiToken, Device, User
-from web.accounts.signals import access_changed, access_changing
+from web.accounts.signals import access_changed, access_changing, profile_closed
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
@@ -116,9 +116,14 @@ def users_unban_expired(now: datetime) -> int:
 
 @transaction.atomic
 def user_profile_public_set(user: User, *, is_public: bool) -> None:
-    """Open or close the account's public profile."""
+    """Open or close the account's public profile; closed, it is so for what was shown before."""
+    is_closing = user.is_profile_public and not is_public
+    if is_closing:
+        access_changing.send(User, user=user)
     user.is_profile_public = is_public
     user.save(update_fields=("is_profile_public",))
+    if is_closing:
+        profile_closed.send(User, user=user)
     audit_record(user, "user.profile.changed", user.username, {"is_public": is_public})
 
 

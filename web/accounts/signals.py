@@ -8,5 +8,8 @@ access_changing = Signal()
 Receivers take the locks that they need for ``access_changed``: rows above are always locked
 before rows of accounts, or two transactions could wait for each other.
 """
+profile_closed = Signal()
+"""Sent with ``user`` once the account's row says that its profile is not public any more; like
+``access_changed`` after an ``access_changing``, for the locks."""
 access_changed = Signal()
 """Sent with ``user`` once the account's rows say who may do what from now on."""

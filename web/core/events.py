@@ -35,6 +35,8 @@ RING_BYTES = 4 * 1024 * 1024
 """Of all kept messages of a run together: with 10,000 peers one patch alone takes 1.3 MB."""
 RING_SECONDS = 3600
 """After so long a silence nothing is kept: whoever comes back then gets a whole state."""
+STATE_SECONDS = 24 * 3600
+"""After so long a silence no state is kept: runs end, and the database has every one."""
 
 Message = dict[str, Any]
 Result = TypeVar("Result")
@@ -68,6 +70,7 @@ class LiveStore(Protocol):
     def state_write(self, slug: str, state: str) -> None: ...
     def state_read(self, slug: str) -> str | None: ...
     def ring(self, slug: str) -> list[str]: ...
+    def ring_drop(self, slug: str) -> None: ...
     def access_changed(self) -> None: ...
 
 
@@ -77,14 +80,14 @@ class RedisStore:
     def publish(self, slug: str, text: str, state: str | None) -> None:
         with redis_client().pipeline(transaction=True) as pipe:
             if state is not None:
-                pipe.set(live_state_key(slug), state)
+                pipe.set(live_state_key(slug), state, ex=STATE_SECONDS)
             bounds = (str(RING_SIZE), str(RING_BYTES), str(RING_SECONDS))
             pipe.eval(_RING_ADD, 1, live_ring_key(slug), text, *bounds)
             pipe.publish(live_channel(slug), text)
             pipe.execute()
 
     def state_write(self, slug: str, state: str) -> None:
-        redis_client().set(live_state_key(slug), state)
+        redis_client().set(live_state_key(slug), state, ex=STATE_SECONDS)
 
     def state_read(self, slug: str) -> str | None:
         return cast("str | None", redis_client().get(live_state_key(slug)))
@@ -92,6 +95,9 @@ class RedisStore:
     def ring(self, slug: str) -> list[str]:
         rows = redis_client().xrevrange(live_ring_key(slug), count=RING_SIZE)
         return [fields["m"] for _, fields in reversed(cast("list[Any]", rows))]
+
+    def ring_drop(self, slug: str) -> None:
+        redis_client().delete(live_ring_key(slug))
 
     def access_changed(self) -> None:
         redis_client().publish(access_channel(), "")
@@ -127,6 +133,10 @@ class MemoryStore:
     def ring(self, slug: str) -> list[str]:
         with self._lock:
             return list(self._rings.get(slug, ()))
+
+    def ring_drop(self, slug: str) -> None:
+        with self._lock:
+            self._rings.pop(slug, None)
 
     def access_changed(self) -> None:
         for watcher in list(self.watchers):
@@ -215,6 +225,11 @@ def live_state_read(slug: str) -> Message | None:
 def live_ring(slug: str) -> list[str]:
     """Return the texts of the last messages, oldest first; none when Redis is away."""
     return _attempt(lambda: _store().ring(slug), [])
+
+
+def live_ring_drop(slug: str) -> None:
+    """Forget the last messages. Never raises when Redis is away."""
+    _attempt(lambda: _store().ring_drop(slug), None)
 
 
 def live_ring_since(slug: str, since: int) -> list[Message] | None:

@@ -39,7 +39,7 @@ def peer_lines(old: Mapping[str, LivePeer], new: Mapping[str, LivePeer]) -> list
     moves = list(peer_moves(old, new))
     counts = Counter(move for move, _, _ in moves)
     lines = [
-        EventLine(f"peer.{move}", f"{_title(peer)} {_WORDS[move]}", key)
+        EventLine(f"peer.{move}", peer_line(move, _title(peer)), key)
         for move, key, peer in moves
         if counts[move] <= MAX_LINES
     ]
@@ -49,6 +49,11 @@ def peer_lines(old: Mapping[str, LivePeer], new: Mapping[str, LivePeer]) -> list
         if count > MAX_LINES
     ]
     return lines
+
+
+def peer_line(move: str, title: str) -> str:
+    """Return the line that says what one peer did."""
+    return f"{title} {_WORDS[move]}"
 
 
 def epoch_lines(epochs: Sequence[EpochLine]) -> list[EventLine]:

@@ -65,6 +65,8 @@ def snapshot_ingest(credential: Credential, run: Run, jws: str, now: datetime) -
             raise AppError(ErrorCode.BODY_INVALID, f"lineage: the run is at {config.lineage}.")
         accepted = snapshot.seq > swarm.last_seq
         if accepted:
+            if row.live_seq != observed.live_seq:  # closing a profile takes a number, too
+                observed.names_hide(row)
             _accept(row, swarm, snapshot, observed, config=config, now=now)
         revoked = revocations_update(row, now)
         if accepted:

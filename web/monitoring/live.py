@@ -8,7 +8,7 @@ from django.db import transaction
 
 from training.protocol.api import LivePeer, LiveRun
 from training.protocol.states import RunState
-from web.core.events import event_publish
+from web.core.events import event_publish, live_ring_drop
 from web.monitoring.feed import EventLine
 from web.monitoring.live_kept import StoredLive, stored_parse
 from web.monitoring.livestate import Figures, RunFacts, live_run_build, state_diff
@@ -76,12 +76,16 @@ def live_write(
     figures: Figures | None = None,
     peers: Mapping[str, LivePeer] | None = None,
     events: Sequence[EventLine] = (),
+    forgets: bool = False,
 ) -> bool:
     """Store the live state as of ``now`` and push what changed; return whether anything did.
 
     Figures and peers stay as they are unless given. Each event and the patch take one number
     each; the patch comes last, so that whoever has the state has the events too. The caller
     holds the lock of ``run`` (see :func:`run_lock`).
+
+    With ``forgets`` nobody keeps or is sent again what was pushed before: a number that belongs
+    to no message makes everybody throw their messages away and read the whole state.
     """
     known_figures, known_peers = live_stored(swarm)
     checkpoint = checkpoint_latest(run)
@@ -89,8 +93,11 @@ def live_write(
     figures = known_figures if figures is None else figures
     peers = known_peers if peers is None else peers
     live = live_run_build(facts, figures, peers, seq=run.live_seq, now=now)
-    if not events and not state_diff(swarm.live, live.model_dump(mode="json")):
+    if not events and not forgets and not state_diff(swarm.live, live.model_dump(mode="json")):
         return False
+    if forgets:
+        run.live_seq += 1
+        transaction.on_commit(lambda: live_ring_drop(run.slug))
     messages = _events_write(run, events, now)
     run.live_seq += 1
     run.save(update_fields=("live_seq",))

@@ -2,10 +2,12 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
+
+from django.db.models import F
 
 from training.protocol.api import LivePeer
 from training.protocol.envelope import CLOCK_LEEWAY, EnvelopeError, Signed, peek_body, verify
@@ -15,7 +17,7 @@ from training.protocol.names import TYP_METRICS
 from training.protocol.states import PeerState, Reach, Role
 from web.contributions.claims import Member, Statement
 from web.contributions.detectors import Tick
-from web.contributions.selectors import public_name
+from web.contributions.selectors import HIDDEN_NAME, public_name
 from web.contributions.services import NOBODY, barred_reason
 from web.monitoring.models import Peer
 from web.runs.models import Run
@@ -44,6 +46,8 @@ class Observed:
     """The same in short, by device."""
     lists: dict[int, int] = field(default_factory=dict)
     """Number of the revocation list that each of those applies."""
+    live_seq: int = 0
+    """The run's number when the names were read."""
     barred: Barred = NOBODY
     """Who is shut out of the run."""
 
@@ -51,6 +55,14 @@ class Observed:
     def members(self) -> dict[str, Member]:
         """Whose the claimed keys are, by key thumbprint."""
         return {thumbprint: member_of(peer) for thumbprint, peer in self.claimed.items()}
+
+    def names_hide(self, run: Run) -> None:
+        """Take out the names of accounts that have closed their profile since they were read.
+
+        The run is locked by now, and whoever closes a profile needs that lock too.
+        """
+        closed = Peer.objects.filter(run=run, device__user__is_profile_public=False)
+        self.peers = peers_hide(self.peers, set(closed.values_list("public_id", flat=True)))
 
 
 def peers_observe(run: Run, snapshot: SwarmSnapshot, now: datetime) -> Observed:
@@ -60,7 +72,9 @@ def peers_observe(run: Run, snapshot: SwarmSnapshot, now: datetime) -> Observed:
         thumbprints |= {w.key_thumbprint for w in (*report.work, *report.discarded)}
     rows = Peer.objects.filter(run=run, key_thumbprint__in=thumbprints)
     observed = Observed(barred=run_barred(run))
-    observed.claimed = {row.key_thumbprint: row for row in rows.select_related("device__user")}
+    for row in rows.select_related("device__user").annotate(run_seq=F("run__live_seq")):
+        observed.claimed[row.key_thumbprint] = row
+        observed.live_seq = row.run_seq
     for seen in snapshot.peers:
         _observe(observed, run, snapshot, seen, now)
     return observed
@@ -91,6 +105,17 @@ def _tick(metrics: PeerMetrics, seen: PeerObservation) -> Tick:
     at = metrics.taken_at.timestamp()
     late = seen.seen_at.timestamp() - at
     return Tick(at, metrics.samples_total, metrics.samples_per_second, round(late, 1))
+
+
+def peers_hide(peers: Mapping[str, LivePeer], keys: Collection[str]) -> dict[str, LivePeer]:
+    """Return the rows with nothing about whose those with these public ids are."""
+    hidden = {"name": HIDDEN_NAME, "device": ""}
+    return {
+        key: peer.model_copy(update=hidden)
+        if key in keys and peer.verified and not peer.managed
+        else peer
+        for key, peer in peers.items()
+    }
 
 
 def member_of(peer: Peer) -> Member:
