@@ -66,7 +66,7 @@ class Site:
         self, application: str = "web.project.asgi:application", *, processes: int = 1
     ) -> int:
         """Start uvicorn as ``make run`` does and return its process id once it listens."""
-        kind = os.environ.get("BENCH_WS", "websockets-sansio")
+        kind = os.environ.get("BENCH_WS", "web.project.lingering:CutProtocol")
         flags = ("--ws", kind, "--ws-per-message-deflate", "false", "--no-access-log")
         address = (
             "--host",

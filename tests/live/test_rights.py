@@ -3,12 +3,14 @@
 import json
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from tests.factories_runs import run_make, snapshot_take, swarm_make
 from tests.live.sockets import in_database, socket_open
 from web.accounts.models import User
 from web.accounts.services import user_ban
 from web.core.events import access_changed_publish
+from web.live.access import watchers_allowed
 from web.live.hub import hub_get
 from web.runs.models import Run, RunMember
 from web.runs.services import run_member_add, run_member_remove
@@ -87,6 +89,18 @@ async def test_a_ban_ends_the_stream_with_a_goodbye(
         assert (bye["type"], bye["reason"]) == ("run.bye", "access_ended")
         assert bye["retry_after"] > 0
         assert await alices.settle() == []
+
+
+def test_rights_of_many_viewers_are_two_queries(
+    alice: User,
+    bob: User,
+    charlie: User,
+    private_run: Run,
+    django_assert_num_queries: DjangoAssertNumQueries,
+) -> None:
+    ask = watchers_allowed.func  # in this thread
+    with django_assert_num_queries(2):
+        assert ask("hidden", {alice.pk, bob.pk, charlie.pk, None}) == {alice.pk, bob.pk}
 
 
 async def test_a_run_that_becomes_private_loses_its_strangers(

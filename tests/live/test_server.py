@@ -2,11 +2,16 @@
 
 import asyncio
 import json
+import re
 import signal
+import socket as kernel
+import struct
 import time
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
+import psutil
 import pytest
 import redis
 import websockets
@@ -82,6 +87,89 @@ async def test_clients_that_do_not_read_delay_nobody(site: Site, redis_server: s
         assert slowest < 2.0, "half a second between patches, and no waiting for the others"
     for _, writer in stalled:
         writer.transport.abort()
+
+
+@pytest.fixture
+def impatient(seeded: Site) -> Iterator[Site]:
+    seeded.serve("tests.live.impatient:application")
+    yield seeded
+    seeded.stop()
+
+
+async def test_clients_that_do_not_read_are_told_why_or_cut_off(
+    impatient: Site, redis_server: str
+) -> None:
+    assert impatient.process is not None
+    server = psutil.Process(impatient.process.pid)
+    await asyncio.to_thread(endings, impatient)
+    before = server.memory_info().rss
+    stalled = [stall(impatient.port) for _ in range(8)]
+    async with connect(impatient, max_size=None) as socket:
+        seq = json.loads(await socket.recv())["seq"]
+        await asyncio.sleep(0.5)
+        for patch in ({"bulk": "x" * 12_000_000}, {"bulk": ""}, {"bulk": "y"}):
+            seq += 1
+            await asyncio.to_thread(publish, redis_server, seq, **patch)
+            assert json.loads(await asyncio.wait_for(socket.recv(), 9))["seq"] == seq
+        assert len(sockets_of(server, impatient.port)) == 9
+        full = server.memory_info().rss
+        ends = time.monotonic() + 15
+        while len(sockets_of(server, impatient.port)) > 1:
+            assert time.monotonic() < ends, "their sockets stay"
+            await asyncio.sleep(0.2)
+        counted = await asyncio.to_thread(endings, impatient)
+        assert (counted["slow"], counted["cut"]) == (8, 8)
+        assert full - server.memory_info().rss > (full - before) / 2, "so does their memory"
+        await asyncio.to_thread(publish, redis_server, seq + 1)
+        assert json.loads(await asyncio.wait_for(socket.recv(), 5))["seq"] == seq + 1
+    for each in stalled:
+        each.close()
+
+
+async def test_a_client_that_reads_again_hears_that_it_was_too_slow(
+    impatient: Site, redis_server: str
+) -> None:
+    stalled = stall(impatient.port)
+    await asyncio.sleep(0.5)
+    seq = await asyncio.to_thread(impatient.live_seq)
+    for patch in ({"bulk": "x" * 12_000_000}, {"bulk": ""}):
+        seq += 1
+        await asyncio.to_thread(publish, redis_server, seq, **patch)
+        await asyncio.sleep(0.8)
+    await asyncio.sleep(1.0)
+    tail = await asyncio.to_thread(drain, stalled)
+    assert b'"reason":"slow"' in tail
+    assert tail.endswith(struct.pack("!BBH", 0x88, 6, 1013) + b"slow")
+
+
+def stall(port: int) -> kernel.socket:
+    """Open a live page that reads nothing."""
+    client = kernel.socket()
+    client.setsockopt(kernel.SOL_SOCKET, kernel.SO_RCVBUF, 4096)
+    client.connect(("127.0.0.1", port))
+    client.sendall(HANDSHAKE.format(port=port).encode())
+    return client
+
+
+def drain(client: kernel.socket) -> bytes:
+    """Read until the goodbye or the end; return the last bytes."""
+    client.settimeout(10)
+    tail = b""
+    while not tail.endswith(b"slow") and (data := client.recv(1 << 20)):
+        tail = (tail + data)[-200:]
+    client.close()
+    return tail
+
+
+def sockets_of(server: psutil.Process, port: int) -> list[Any]:
+    return [c for c in server.net_connections("tcp") if c.laddr.port == port and c.raddr]
+
+
+def endings(site: Site) -> dict[str, float]:
+    """Return how often live pages ended, by why, as the metrics say."""
+    text = httpx.get(f"http://127.0.0.1:{site.port}/metrics", timeout=20).text
+    rows = re.findall(r'^beeyard_websocket_endings_total{reason="(\w+)"} (\S+)$', text, re.M)
+    return {reason: float(count) for reason, count in rows}
 
 
 HANDSHAKE = (

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
-from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 PROCESS = CollectorRegistry()
 REQUEST_SECONDS = Histogram(
@@ -16,6 +16,12 @@ REQUEST_SECONDS = Histogram(
 )
 VIEWERS = Gauge(
     "beeyard_websocket_viewers", "Open websockets of live pages in this process", registry=PROCESS
+)
+SOCKET_ENDINGS = Counter(
+    "beeyard_websocket_endings",
+    "Websockets that ended in this process, by why; cut: the client did not even take the goodbye",
+    ["reason"],
+    registry=PROCESS,
 )
 _METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 GetResponse = Callable[[HttpRequest], HttpResponse]

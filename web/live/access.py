@@ -11,7 +11,7 @@ from web.accounts.models import User
 from web.core.errors import AppError
 from web.monitoring.selectors import live_state
 from web.runs.models import Run
-from web.runs.selectors import run_get_visible
+from web.runs.selectors import run_get_visible, run_watchers_allowed
 
 
 class NoAccessError(Exception):
@@ -42,26 +42,10 @@ def watch_admit(user: User | AnonymousUser, slug: str) -> int:
 @database_sync_to_async
 def watchers_allowed(slug: str, user_ids: Collection[int | None]) -> set[int | None]:
     """Return those of the watchers (None: not signed in) who still may watch."""
-    known = User.objects.in_bulk([pk for pk in user_ids if pk is not None])
-    people = {pk: user for pk, user in known.items() if user.is_active and not user.is_banned}
-    allowed: set[int | None] = set()
-    if _can_see(None, slug):
-        return {pk for pk in user_ids if pk is None or pk in people}
-    for pk, user in people.items():
-        if _can_see(user, slug):
-            allowed.add(pk)
-    return allowed
+    return run_watchers_allowed(slug, user_ids)
 
 
 @database_sync_to_async
 def state_read(slug: str) -> dict[str, Any]:
     """Return the run's live state; who may see it was asked before."""
     return live_state(Run.objects.get(slug=slug))
-
-
-def _can_see(user: User | None, slug: str) -> bool:
-    try:
-        run_get_visible(user, slug)
-    except AppError:
-        return False
-    return True

@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import parse_qs
 
-from django.db import DatabaseError
+from django.db import Error as DatabaseTrouble
 
+from web.core.figures import SOCKET_ENDINGS
 from web.live.access import NoAccessError, NoRunError, watch_admit
 from web.live.hub import hub_get
 from web.live.limits import FRAME_MAX_CHARACTERS, FrameBudget, scope_client
@@ -25,6 +26,7 @@ from web.live.viewer import (
     SlowClientError,
     Viewer,
     ending_restart,
+    ending_slow,
 )
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ async def run_consumer(scope: dict[str, Any], receive: Receive, send: Send) -> N
         hub.sockets.leave(client)
     if ending is not None:
         await _close(send, ending)
+    else:
+        SOCKET_ENDINGS.labels(reason="left").inc()
 
 
 async def nowhere_consumer(scope: dict[str, Any], receive: Receive, send: Send) -> None:
@@ -103,8 +107,8 @@ def _pump_ending(pump: "asyncio.Task[None]", viewer: Viewer) -> Ending | None:
     slug = viewer.room.slug
     if isinstance(error, SlowClientError):
         log.info("run %s: a client that does not read was dropped", slug)
-        return None
-    if isinstance(error, DatabaseError):
+        return replace(ending_slow(), seq=viewer.cursor)
+    if isinstance(error, DatabaseTrouble):
         log.error("run %s: no snapshot: %s", slug, error)
         return ending_restart()
     if error is not None and not isinstance(error, OSError):
@@ -140,8 +144,10 @@ def _since(scope: dict[str, Any]) -> int | None:
 
 
 async def _close(send: Send, ending: Ending) -> None:
+    """Say why, when the client still takes it; who does not is cut off by the server below."""
+    SOCKET_ENDINGS.labels(reason=ending.name).inc()
     with suppress(OSError, TimeoutError):
         async with asyncio.timeout(_FAREWELL_SECONDS):
             if ending.reason:
                 await send({"type": "websocket.send", "text": ending.frame()})
-            await send({"type": "websocket.close", "code": ending.code})
+            await send({"type": "websocket.close", "code": ending.code, "reason": ending.reason})

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from weakref import WeakKeyDictionary
 
-from django.db import DatabaseError
-
 from web.core.events import live_ring
 from web.core.figures import VIEWERS
 from web.live.access import state_read, watchers_allowed
@@ -18,6 +16,7 @@ from web.live.frames import message_parse
 from web.live.limits import SocketCounts
 from web.live.room import Room, SnapshotReader
 from web.live.source import source_run
+from web.live.tasks import Lasting
 from web.live.viewer import SendText, Viewer, ending_access, ending_restart
 
 log = logging.getLogger(__name__)
@@ -27,6 +26,7 @@ RECHECK_SECONDS = 30.0
 _FIRST_CONNECT_SECONDS = 2.0
 """A viewer waits so long for the subscription, then begins without."""
 _GOODBYE_SECONDS = 3.0
+_SOURCE = "live source"
 
 
 class Hub:
@@ -38,7 +38,8 @@ class Hub:
         self._rooms: dict[str, Room] = {}
         self._viewers: dict[str, set[Viewer]] = {}
         self.sockets = SocketCounts()
-        self._tasks: list[asyncio.Task[None]] = []
+        jobs = {_SOURCE: self._source_run, "live access": self._recheck_run}
+        self._tasks = Lasting(jobs, self._ended)
         self._tried = asyncio.Event()
         self._was_connected = False
         self._recheck = asyncio.Event()
@@ -130,27 +131,24 @@ class Hub:
             self._rooms.pop(slug).close()
         if not self._rooms:
             self._empty.set()
-            await self._stop()
+            await self._tasks.stop()
 
     def _everybody(self) -> list[Viewer]:
         return [viewer for viewers in self._viewers.values() for viewer in viewers]
 
     def _start(self) -> None:
-        if not self._tasks:
+        # Only what was stopped in between, with nobody here, begins as if for the first time.
+        if not self._tasks.is_running:
             self._tried.clear()
             self._was_connected = False
-            self._tasks = [
-                asyncio.create_task(source_run(self), name="live source"),
-                asyncio.create_task(self._recheck_run(), name="live access"),
-            ]
-            for task in self._tasks:
-                task.add_done_callback(_died)
+        self._tasks.start()
 
-    async def _stop(self) -> None:
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    def _ended(self, name: str) -> None:
+        if name == _SOURCE:
+            self.disconnected()  # nothing is heard until it is back
+
+    async def _source_run(self) -> None:
+        await source_run(self)
 
     async def _recheck_run(self) -> None:
         while True:
@@ -158,22 +156,18 @@ class Hub:
                 async with asyncio.timeout(RECHECK_SECONDS):
                     await self._recheck.wait()
             self._recheck.clear()
-            try:
-                for slug, viewers in list(self._viewers.items()):
+            for slug, viewers in list(self._viewers.items()):
+                try:
                     await self._recheck_room(slug, set(viewers))
-            except DatabaseError as error:
-                log.error("rights of viewers could not be looked at: %s", error)
+                except Exception:
+                    # Whatever it is: it must not keep the others, or the next look, from theirs.
+                    log.exception("run %s: rights of viewers could not be looked at", slug)
 
     async def _recheck_room(self, slug: str, viewers: set[Viewer]) -> None:
         allowed = await watchers_allowed(slug, {viewer.user_id for viewer in viewers})
         for viewer in viewers:
             if viewer.user_id not in allowed:
                 viewer.end(ending_access())
-
-
-def _died(task: "asyncio.Task[None]") -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.critical("%s has ended, live pages stand still", task.get_name(), exc_info=error)
 
 
 _hubs: "WeakKeyDictionary[asyncio.AbstractEventLoop, Hub]" = WeakKeyDictionary()

@@ -17,10 +17,18 @@ _EARLY = 0.05
 """Ticks are that far from exact."""
 
 CLOSE_RESTART = 1012
+CLOSE_SLOW = 1013
 CLOSE_GARBAGE = 4400
 CLOSE_FORBIDDEN = 4403
 CLOSE_UNKNOWN = 4404
 CLOSE_TOO_MANY = 4429
+
+_NAMES = {
+    CLOSE_GARBAGE: "garbage",
+    CLOSE_FORBIDDEN: "forbidden",
+    CLOSE_UNKNOWN: "unknown",
+    CLOSE_TOO_MANY: "too_many",
+}
 
 SendText = Callable[[str], Awaitable[None]]
 
@@ -35,6 +43,11 @@ class Ending:
     retry_after: float = 0.0
     seq: int = 0
 
+    @property
+    def name(self) -> str:
+        """Return what figures call it."""
+        return self.reason or _NAMES[self.code]
+
     def frame(self) -> str:
         """Return the bye."""
         return bye_frame(self.seq, reason=self.reason, retry_after=self.retry_after)
@@ -43,6 +56,11 @@ class Ending:
 def ending_restart() -> Ending:
     """Return the ending of a server that goes; spread, lest all come back at once."""
     return Ending(CLOSE_RESTART, "restart", round(random.uniform(1.0, 5.0), 1))  # noqa: S311
+
+
+def ending_slow() -> Ending:
+    """Return the ending of a client that takes nothing; its line may be better in a while."""
+    return Ending(CLOSE_SLOW, "slow", round(random.uniform(5.0, 15.0), 1))  # noqa: S311
 
 
 def ending_access() -> Ending:

@@ -1,5 +1,6 @@
 """Reads of runs. Every access to a run goes through :func:`run_get_visible`."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -56,6 +57,25 @@ def run_get_visible(viewer: Viewer, slug: str) -> Run:
     if not run.is_open_to_all and isinstance(viewer, User):
         bar_refuse(run, viewer)
     return run
+
+
+def run_watchers_allowed(slug: str, user_ids: Collection[int | None]) -> set[int | None]:
+    """Return who of these (None: nobody in particular) may see the run, in two queries.
+
+    Each as :func:`run_get_visible` says of them; suspended accounts see nothing.
+    """
+    run = Run.objects.only("is_public", "state", "organiser_id").filter(slug=slug).first()
+    if run is None:
+        return set()
+    people = User.objects.filter(
+        pk__in={pk for pk in user_ids if pk is not None}, is_active=True, banned_at=None
+    )
+    if run.is_open_to_all:
+        return {pk for pk in user_ids if pk is None} | set(people.values_list("pk", flat=True))
+    members = RunMember.objects.filter(run=run).values("user")
+    inside = Q(is_superuser=True) | Q(is_service=True) | Q(pk=run.organiser_id) | Q(pk__in=members)
+    barred = RunBar.objects.filter(run=run).values("user")
+    return set(people.filter(inside).exclude(pk__in=barred).values_list("pk", flat=True))
 
 
 def bar_of(run: Run, user: User) -> RunBar | None:

@@ -24,7 +24,7 @@ def _web() -> Program:
         *("--host", settings.BIND, "--port", str(settings.PORT)),
         *("--http", "web.project.patience:PatientProtocol"),
         # Compressing 1 kB patches for each socket costs more than it saves.
-        *("--ws", "websockets-sansio", "--ws-per-message-deflate", "false"),
+        *("--ws", "web.project.lingering:CutProtocol", "--ws-per-message-deflate", "false"),
         *("--ws-max-size", "65536"),
         *("--timeout-graceful-shutdown", "5", "--no-access-log", "--lifespan", "off"),
     ]
