@@ -10,6 +10,8 @@ import re
 import sys
 import time
 
+import uvloop
+
 TIME = re.compile(rb'"t":\s?([0-9.]+)')
 HANDSHAKE = (
     "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
@@ -98,4 +100,4 @@ async def main(port: int, path: str, viewers: int, stalled: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
+    uvloop.run(main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))

@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from websockets.client import ClientProtocol
+from websockets.frames import Frame, Opcode
+from websockets.protocol import State
+from websockets.uri import parse_uri
 
 from web.live.frames import (
     MAX_EVENTS,
+    FrameText,
     Message,
     frames_make,
     message_parse,
@@ -92,3 +97,13 @@ def test_a_snapshot_names_its_number_and_holds_the_state() -> None:
 def test_what_is_no_message_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         message_parse(text)
+
+
+@pytest.mark.parametrize("length", [0, 125, 126, 65_535, 65_536, 200_000])
+def test_the_bytes_of_a_frame_are_what_a_client_reads_as_its_text(length: int) -> None:
+    text = "é" + "x" * length
+    client = ClientProtocol(parse_uri("ws://127.0.0.1/"), state=State.OPEN, max_size=None)
+    client.receive_data(FrameText(text).wire)
+    (frame,) = client.events_received()
+    assert isinstance(frame, Frame)
+    assert (frame.opcode, frame.fin, bytes(frame.data).decode()) == (Opcode.TEXT, True, text)

@@ -14,6 +14,7 @@ from django.db import Error as DatabaseTrouble
 
 from web.core.figures import SOCKET_ENDINGS
 from web.live.access import NoAccessError, NoRunError, watch_admit
+from web.live.frames import FrameText
 from web.live.hub import hub_get
 from web.live.limits import FRAME_MAX_CHARACTERS, FrameBudget, scope_client
 from web.live.shutdown import goodbye_prepare
@@ -23,10 +24,8 @@ from web.live.viewer import (
     CLOSE_TOO_MANY,
     CLOSE_UNKNOWN,
     Ending,
-    SlowClientError,
     Viewer,
     ending_restart,
-    ending_slow,
 )
 
 log = logging.getLogger(__name__)
@@ -76,8 +75,9 @@ async def _serve(scope: dict[str, Any], receive: Receive, send: Send) -> Ending 
     except NoRunError:
         return Ending(CLOSE_UNKNOWN)
 
-    async def send_text(text: str) -> None:
-        await send({"type": "websocket.send", "text": text})
+    async def send_text(frame: FrameText) -> None:
+        # Our server writes what is made already; any other takes the text.
+        await send({"type": "websocket.send", "text": frame, "wire": frame.wire})
 
     watching = hub.watching(slug, user_id=user.pk, send=send_text, since=_since(scope), known=known)
     async with watching as viewer:
@@ -105,9 +105,6 @@ async def _feed(viewer: Viewer, receive: Receive) -> Ending | None:
 def _pump_ending(pump: "asyncio.Task[None]", viewer: Viewer) -> Ending | None:
     error = pump.exception()
     slug = viewer.room.slug
-    if isinstance(error, SlowClientError):
-        log.info("run %s: a client that does not read was dropped", slug)
-        return replace(ending_slow(), seq=viewer.cursor)
     if isinstance(error, DatabaseTrouble):
         log.error("run %s: no snapshot: %s", slug, error)
         return ending_restart()

@@ -16,10 +16,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from websockets.frames import Frame, Opcode
+
 MAX_EVENTS = 100
 """Events in one go; a browser that missed more gets the newest of them."""
 
 State = dict[str, Any]
+
+
+class FrameText(str):
+    """A frame, and the same once more as the server writes it: made once for all viewers."""
+
+    __slots__ = ("wire",)
+    wire: bytes
+
+    def __new__(cls, text: str) -> "FrameText":
+        """Return the text with its bytes on the wire (RFC 6455: one unmasked text frame)."""
+        made = super().__new__(cls, text)
+        made.wire = Frame(Opcode.TEXT, text.encode()).serialize(mask=False)
+        return made
 
 
 @dataclass(frozen=True, slots=True)

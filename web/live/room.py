@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from web.core.events import RING_SIZE, ring_trim
-from web.live.frames import Message, State, frames_make, message_parse, snapshot_frame
+from web.live.frames import FrameText, Message, State, frames_make, message_parse, snapshot_frame
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Snapshot:
     """A whole state as it is sent, and what it is worth."""
 
     seq: int
-    text: str
+    text: FrameText
     generation: int
     read_at: float
 
@@ -48,7 +48,7 @@ class Room:
         """Whether the kept ring was read into the log."""
         self._read_state = read_state
         self._log: deque[Message] = deque(maxlen=RING_SIZE)
-        self._made: dict[int, list[str]] = {}
+        self._made: dict[int, list[FrameText]] = {}
         self._tick = asyncio.Event()
         self._ticked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -98,7 +98,7 @@ class Room:
         """Whether the log leads from ``since`` to at least ``known``, the database's number."""
         return self.base is not None and self.base <= since <= self.last and known <= self.last
 
-    def frames_since(self, cursor: int, generation: int) -> list[str] | None:
+    def frames_since(self, cursor: int, generation: int) -> list[FrameText] | None:
         """Return the frames after ``cursor``; None when only a snapshot helps.
 
         Made once for all viewers at the same place.
@@ -111,7 +111,7 @@ class Room:
             return None
         if cursor not in self._made:
             later = [message for message in self._log if message.seq > cursor]
-            self._made[cursor] = frames_make(later)
+            self._made[cursor] = [FrameText(text) for text in frames_make(later)]
         return self._made[cursor]
 
     def missed(self) -> None:
@@ -157,7 +157,7 @@ class Room:
             log.warning("run %s: messages up to %d are of another database", self.slug, known)
             self._log.clear()
             self._made.clear()
-        self._kept = Snapshot(state["seq"], snapshot_frame(state), generation, began)
+        self._kept = Snapshot(state["seq"], FrameText(snapshot_frame(state)), generation, began)
         return self._kept
 
     def _tick_soon(self) -> None:

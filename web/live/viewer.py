@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from web.live.frames import bye_frame
+from web.live.frames import FrameText, bye_frame
 from web.live.room import TICK_SECONDS, Room
 
 SEND_SECONDS = 30.0
@@ -30,7 +30,7 @@ _NAMES = {
     CLOSE_TOO_MANY: "too_many",
 }
 
-SendText = Callable[[str], Awaitable[None]]
+SendText = Callable[[FrameText], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,6 @@ def ending_access() -> Ending:
     return Ending(CLOSE_FORBIDDEN, "access_ended", 60.0)
 
 
-class SlowClientError(Exception):
-    """It took nothing for SEND_SECONDS."""
-
-
 class Viewer:
     """A socket's place in a run. ``user_id`` None: nobody in particular."""
 
@@ -82,6 +78,7 @@ class Viewer:
         self._generation = _NEW
         self._send = send
         self._next_at = 0.0
+        self._sending_since: float | None = None
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     def start_at(self, since: int) -> None:
@@ -95,18 +92,27 @@ class Viewer:
             self.ending.set_result(ending)
 
     async def pump(self) -> None:
-        """Send what is new, for ever.
+        """Send what is new, for ever; a client that takes nothing for too long is ended."""
+        loop = asyncio.get_running_loop()
+        self._watch = loop.call_later(SEND_SECONDS, self._look, loop)
+        try:
+            while True:
+                tick = self.room.tick
+                await self._flush()
+                await tick.wait()
+                wait = self._next_at - time.monotonic()
+                if wait > 0:
+                    await asyncio.sleep(wait)
+        finally:
+            self._watch.cancel()
 
-        Raises:
-            SlowClientError: the client does not read.
-        """
-        while True:
-            tick = self.room.tick
-            await self._flush()
-            await tick.wait()
-            wait = self._next_at - time.monotonic()
-            if wait > 0:
-                await asyncio.sleep(wait)
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        # One timer for all sends: one for each cost as much as the send.
+        spent = 0.0 if self._sending_since is None else time.monotonic() - self._sending_since
+        if spent >= SEND_SECONDS:
+            self.end(ending_slow())
+        else:
+            self._watch = loop.call_later(SEND_SECONDS - spent, self._look, loop)
 
     async def _flush(self) -> None:
         began = time.monotonic()
@@ -122,9 +128,7 @@ class Viewer:
         if not frames:
             return
         self._next_at = began + TICK_SECONDS - _EARLY
-        try:
-            async with asyncio.timeout(SEND_SECONDS):
-                for frame in frames:
-                    await self._send(frame)
-        except TimeoutError as error:
-            raise SlowClientError from error
+        self._sending_since = began
+        for frame in frames:
+            await self._send(frame)
+        self._sending_since = None

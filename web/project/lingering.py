@@ -7,7 +7,9 @@ that has stopped reading never is: socket and buffer would stay for as long as t
 import asyncio
 from typing import Any
 
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 from web.core.figures import SOCKET_ENDINGS
 
@@ -19,6 +21,18 @@ class CutProtocol(WebSocketsSansIOProtocol):
     """uvicorn's protocol, with a bound on how long an ended websocket may stay."""
 
     _cutting: asyncio.TimerHandle | None = None
+
+    async def send(self, message: Any) -> None:
+        """Send as uvicorn does; a message with ``wire`` is written as it is, without a copy."""
+        wire = message.get("wire")
+        if wire is None or self.close_sent or self.conn.state is not State.OPEN:
+            await super().send(message)
+            return
+        if not self.writable.is_set():
+            await self.writable.wait()
+        if self.disconnected:
+            raise ClientDisconnected
+        self.transport.write(wire)
 
     async def run_asgi(self) -> None:
         await super().run_asgi()
