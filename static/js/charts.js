@@ -24,6 +24,7 @@ let plots = {};
 let isDue = false;
 let loads = 0;
 let isBehind = false; // the last load failed
+let newest = JSON.parse(document.getElementById("live-state")?.textContent || "{}"); // may be ahead of what is fetched
 
 /** @returns {{x: any[], loss: import("./plot.js").Line[], rate: import("./plot.js").Line[]}} */
 function lines() {
@@ -110,6 +111,7 @@ async function load() {
     ]);
     if (turn !== loads) return; // another view was chosen meanwhile
     [columns, epochs, marks] = [history, byEpoch, found];
+    if (!isZoomed(view)) seriesAppend(columns, newest);
     build();
     tableFill();
     behindShow(false);
@@ -210,8 +212,8 @@ document.addEventListener("viewchange", (event) => {
   if (/** @type {CustomEvent} */ (event).detail !== "charts") viewAgain();
 });
 document.addEventListener("livestate", (event) => {
-  if (!columns || isZoomed(view) || view.x === "epoch") return;
-  if (!seriesAppend(columns, /** @type {CustomEvent} */ (event).detail)) return;
+  newest = /** @type {CustomEvent} */ (event).detail;
+  if (!columns || isZoomed(view) || !seriesAppend(columns, newest)) return; // by epoch, for the table
   seriesTrim(columns, viewSpan(view, siteNow() / 1000).from);
   if (columns.t.length > MAX_POINTS) void load();
   else drawSoon();

@@ -1,5 +1,6 @@
 // Timeline, replay and the stacked charts of a run's history.
 import { loss, percent, short } from "./format.js";
+import { tablesRenew } from "./historytables.js";
 import { colour, marksDraw, plotMake, widthsKeep } from "./plot.js";
 import { epochsFetch, markPlace, seriesFetch, stacked } from "./series.js";
 import { iso, viewRead, viewSpan, viewWrite, zoomedTo } from "./view.js";
@@ -21,6 +22,7 @@ export function historyStart(root) {
   /** @type {Record<string, any>} */
   let plots = {};
   let turns = 0;
+  const redraw = () => plots.line?.redraw(false);
   const draw = async () => {
     const turn = ++turns;
     for (const link of /** @type {NodeListOf<HTMLAnchorElement>} */ (root.querySelectorAll("[data-csv]"))) link.search = viewWrite(viewRead(location.search), "");
@@ -29,18 +31,24 @@ export function historyStart(root) {
     for (const plot of Object.values(plots)) plot.destroy();
     plots = chartsMake(root, fetched);
   };
+  const renew = async () => {
+    const begun = await tablesRenew(root, `${timeline.dataset.part}${location.search}`).catch(() => null); // else they stay
+    if (begun?.dataset.first) replayStart(begun, redraw);
+    await draw();
+  };
   void draw();
   let again = 0;
   document.addEventListener("historydue", () => {
     // Several answers of any length: not with each of a swarm's short epochs.
     again ||= window.setTimeout(() => {
       again = 0;
-      if (!document.hidden && root.isConnected) void draw();
+      if (!document.hidden && root.isConnected) void renew();
     }, DRAW_MS);
   });
-  if (timeline.dataset.first) replayStart(timeline, () => plots.line?.redraw(false));
-  for (const name of ["themechange", "viewchange"]) document.addEventListener(name, () => void draw());
-  addEventListener("popstate", () => void draw());
+  if (timeline.dataset.first) replayStart(timeline, redraw);
+  document.addEventListener("themechange", () => void draw());
+  document.addEventListener("viewchange", () => void renew());
+  addEventListener("popstate", () => void renew());
   widthsKeep(root, () => Object.values(plots));
 }
 

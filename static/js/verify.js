@@ -43,7 +43,9 @@ export async function configCheck(config, subtle, now) {
   }
   let header, payload;
   try {
-    [header, payload] = config.jws.split(".").slice(0, 2).map(jsonOf);
+    const parts = config.jws.split(".");
+    [header, payload] = parts.slice(0, 2).map(jsonOf);
+    bytesOf(parts[2]); // what is no base64 is no signature: that is not for lack of a browser that can
   } catch {
     return { ok: false, text: "These are not signed bytes." };
   }

@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from datetime import timedelta
 
+import httpx
 import pytest
 from django.utils import timezone
 
-from tests.factories_runs import report_make
+from tests.factories import bearer
+from tests.factories_runs import report_make, signed
 from tests.frontend.test_browser import CHROMIUM
 from tests.frontend.test_live_browser import HIDE, TURN, Watched, browser, served, site, watch
 from tests.live.driver import LiveSite
+from tests.live.site import SLUG
+from training.protocol.claims import CheckpointFile, CheckpointManifest
+from training.protocol.names import TYP_CHECKPOINT
 
 __all__ = ["browser", "served", "site", "watch"]
 
@@ -30,6 +35,22 @@ PUBLISH = f"""{NEXT}
 draft = draft_make(swarm={{"target_batch_size": 1000, "min_peers": 1}}, max_epochs=120)
 run_config_publish(alice, run, draft)
 """
+
+
+def saved(site: LiveSite, epoch: int) -> None:
+    """The coordinator registers a saved state."""
+    manifest = CheckpointManifest(
+        run=SLUG, lineage=1, epoch=epoch, config_version=1, saved_at=timezone.now(),
+        files=(CheckpointFile(name="model.safetensors", sha256="ab" * 32, size=10),),
+    )  # fmt: skip
+    key = site.swarm.coordinator_key
+    answer = httpx.post(
+        site.page.replace("/runs/", "/api/v1/runs/") + "checkpoints/",
+        json={"manifest": signed(manifest, TYP_CHECKPOINT, key, timezone.now())},
+        headers=bearer(site.swarm.token),
+        timeout=20,
+    )
+    assert answer.is_success, answer.text
 
 
 def test_the_charts_follow_finished_epochs_and_so_does_their_table(
@@ -61,6 +82,55 @@ def test_the_charts_follow_finished_epochs_and_so_does_their_table(
         ends -= 1
     assert any("/marks/" in url for url in asked), "marks come without a reload"
     assert not any("/series/" in url for url in asked), "the points came with the live state"
+
+
+def test_the_axis_of_epochs_follows_finished_epochs(
+    site: LiveSite, watch: Callable[..., Watched]
+) -> None:
+    site.report(epoch=11, finished_epochs=(report_make(site.swarm, 9, timezone.now()),))
+    site.report(epoch=12, finished_epochs=(report_make(site.swarm, 11, timezone.now()),))
+    watched = watch()
+    asked: list[str] = []
+    watched.page.on("request", lambda request: asked.append(request.url))
+    watched.page.goto(f"{site.page}?x=epoch")
+    watched.is_connected("live")
+    watched.page.wait_for_selector("[data-chart=loss] .uplot")
+    watched.page.click("#charts .twin summary")
+    newest = "#charts .twin tbody tr"
+    before = watched.text(newest)
+    asked.clear()
+    site.report(epoch=13, finished_epochs=(report_make(site.swarm, 12, timezone.now()),))
+    watched.waits_for(newest, lambda text: text != before and "\t13\t" in text)
+    with watched.page.expect_response(lambda answer: "by=epoch" in answer.url) as answer:
+        pass
+    assert answer.value.json()["epoch"][-1] == 12
+    assert not any("/series/" in url and "by=epoch" not in url for url in asked)
+
+
+def test_the_tables_of_the_history_are_filled_again(
+    site: LiveSite, watch: Callable[..., Watched]
+) -> None:
+    watched = watch()
+    watched.open(site)
+    watched.page.locator("#history").scroll_into_view_if_needed()
+    watched.page.click("#timeline .twin summary")
+    newest = "#timeline .twin tbody tr"
+    before = watched.text(newest)
+    watched.page.evaluate("window.stays = document.querySelector('#timeline')")
+    site._manage("shell", "-v", "0", "-c", f"{NEXT}run_transition(alice, run, 'pause')")
+    watched.waits_for(newest, lambda text: text != before and "aused" in text, 45)
+    assert watched.page.locator("#timeline .twin[open]").count() == 1
+    assert watched.page.evaluate("window.stays.isConnected") is True
+    site._manage("shell", "-v", "0", "-c", f"{NEXT}run_transition(alice, run, 'open')")
+
+
+def test_a_saved_state_comes_into_the_page(site: LiveSite, watch: Callable[..., Watched]) -> None:
+    watched = watch()
+    watched.open(site)
+    assert "No checkpoint yet" in watched.text("#checkpoints")
+    saved(site, 3)
+    watched.waits_for("#checkpoints", lambda text: "No checkpoint yet" not in text, 30)
+    assert watched.page.locator("#checkpoints tbody tr").count() == 1
 
 
 def test_charts_that_cannot_be_had_say_so(site: LiveSite, watch: Callable[..., Watched]) -> None:

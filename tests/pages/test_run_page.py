@@ -54,6 +54,16 @@ def test_a_run_without_history_says_what_will_appear(client: Client, alice: User
     assert "polyline" not in text
 
 
+def test_the_state_pulses_only_while_the_swarm_is_at_work(
+    client: Client, alice: User, bob: User
+) -> None:
+    run = run_scene(alice, [bob])
+    pulse = r'data-live="state"[^>]*data-pulse="(\w+)"'
+    assert re.findall(pulse, page(client)) == ["true"]
+    run_transition(alice, run, "pause")
+    assert re.findall(pulse, page(client)) == ["false"]
+
+
 def test_a_draft_without_config_is_shown_and_cannot_be_joined(client: Client, alice: User) -> None:
     run_create(alice, slug="python-docs", title="Python docs", summary="")
     client.force_login(alice, backend="django.contrib.auth.backends.ModelBackend")
