@@ -25,6 +25,12 @@ pytestmark = [
 ]
 LOOK = os.environ.get("BEEYARD_LOOK", "")
 """A folder that keeps the pictures."""
+_TABLE_FITS = """(() => {
+  const box = document.querySelector(".table-scroll");
+  return box.scrollWidth <= box.clientWidth;
+})()"""
+_GAP = """document.querySelector(".columns").getBoundingClientRect().top
+  - document.querySelector("#approval").getBoundingClientRect().bottom"""
 
 
 def cookie_of(user: User) -> str:
@@ -93,6 +99,7 @@ def test_bob_asks_alice_approves_and_bob_joins(
     mine.get_by_role("button", name="Ask to join").click()
     mine.get_by_role("heading", name="Your request waits").wait_for()
     look(mine, "waits")
+    assert mine.evaluate(_GAP) >= 16, "the card keeps its distance"
     assert "nobody has decided" in join(run, bob)
     desk.goto(f"{address}/control/queue/")
     desk.get_by_text("bob asks to join").first.wait_for()
@@ -103,6 +110,7 @@ def test_bob_asks_alice_approves_and_bob_joins(
     desk.get_by_role("button", name="Decide").click()
     desk.get_by_text("bob may join The demo run now.").wait_for()
     look(desk, "decided")
+    assert desk.evaluate(_TABLE_FITS) or width < 400, "the decision stands beside the text"
     mine.reload()
     mine.get_by_text("You are approved").wait_for()
     look(mine, "approved")
