@@ -21,7 +21,7 @@ from tests.factories_runs import (
 )
 from training.protocol.api import ConfigOut, LiveRun, RunSummary
 from web.accounts.models import User
-from web.runs.models import RunMember
+from web.runs.models import Run, RunMember
 from web.runs.services import run_member_add
 
 pytestmark = pytest.mark.django_db
@@ -53,6 +53,9 @@ def test_a_run_is_listed_and_shown(client: Client, swarm: Swarm) -> None:
     run = get(client, "runs/demo/")
     assert run["reason"] == "training: epoch 1, 2 peers, 20 % of the batch"
     assert (run["organiser"], run["run_state"], run["num_peers"]) == ("alice", "open", 2)
+    assert run["join_policy"] == "open"
+    Run.objects.update(join_policy="approval")
+    assert get(client, "runs/demo/")["join_policy"] == "approval"
 
 
 def test_the_state_is_a_live_run_with_its_number(client: Client, swarm: Swarm) -> None:

@@ -88,3 +88,24 @@ def test_many_requests_take_no_more_queries(run: Run, alice: User) -> None:
             assert " to join" in desk.get(path).text
         assert len(many) <= len(few), path
     assert RunJoinRequest.objects.count() == 25
+
+
+def test_a_page_that_is_out_of_date_decides_nothing(run: Run, alice: User, bob: User) -> None:
+    join_request_make(bob, run, "")
+    desk = page_of(alice)
+    assert 'name="seen" value="pending"' in desk.get(f"{DESK}bob/").text
+    desk.post(f"{DESK}bob/", {"decision": "refused", "reason": "Full.", "seen": "pending"})
+    late = {"decision": "approved", "seen": "pending"}
+    assert "is decided already" in desk.post(f"{DESK}bob/", late, follow=True).text
+    assert RunJoinRequest.objects.get().state == "refused"
+    assert 'value="refused"' in desk.get(f"{DESK}bob/").text
+    desk.post(f"{DESK}bob/", late | {"seen": "refused"})
+    assert RunJoinRequest.objects.get().state == "approved"
+
+
+def test_a_banned_person_waits_in_no_queue(run: Run, alice: User, bob: User) -> None:
+    join_request_make(bob, run, "")
+    User.objects.filter(pk=bob.pk).update(banned_at=run.created_at)
+    desk = page_of(alice)
+    assert "bob asks" not in desk.get("/control/queue/?kind=approval").text
+    assert "is banned" in desk.post(f"{DESK}bob/", {"decision": "approved"}, follow=True).text

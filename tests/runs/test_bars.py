@@ -3,15 +3,15 @@
 import pytest
 from django.test import Client
 
-from tests.factories import user_make
+from tests.factories import device_make, user_make
 from tests.factories_runs import run_make
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
 from web.core.errors import AppError
 from web.core.models import AuditEntry
-from web.runs.models import Run, RunBar, RunMember
+from web.runs.models import Run, RunBar, RunDeviceBar, RunMember
 from web.runs.selectors import run_get_visible, runs_visible
-from web.runs.services import run_bar_add, run_bar_lift, run_member_add
+from web.runs.services import run_bar_add, run_bar_lift, run_device_bar_add, run_member_add
 
 pytestmark = pytest.mark.django_db
 
@@ -98,3 +98,20 @@ def test_a_barred_person_gets_no_part_in_the_run(run: Run, alice: User, bob: Use
     with pytest.raises(AppError) as error:
         run_member_add(alice, run, bob, RunMember.Part.ORGANISER)
     assert error.value.code == ErrorCode.BARRED
+
+
+def test_an_organisers_machine_is_shut_out_by_its_owner_or_an_administrator_only(
+    run: Run, alice: User, bob: User
+) -> None:
+    erin, root = user_make("erin", is_staff=True), user_make("root", is_superuser=True)
+    run_member_add(alice, run, erin, RunMember.Part.ORGANISER)
+    hers, founders = device_make(erin, "tower")[0], device_make(alice, "laptop")[0]
+    for actor, device, owner in ((alice, hers, "erin"), (erin, founders, "alice")):
+        with pytest.raises(AppError, match=f"{owner} organises this run too") as refused:
+            run_device_bar_add(actor, run, device, "odd losses")
+        assert refused.value.code == ErrorCode.FORBIDDEN
+    assert not RunDeviceBar.objects.exists()
+    run_device_bar_add(erin, run, hers, "I need it")
+    run_device_bar_add(root, run, founders, "odd losses")
+    run_device_bar_add(alice, run, device_make(bob, "old")[0], "odd losses")
+    assert RunDeviceBar.objects.count() == 3

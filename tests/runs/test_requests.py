@@ -15,11 +15,13 @@ from web.accounts.models import User
 from web.core.errors import AppError
 from web.core.models import AuditEntry
 from web.runs.models import Run, RunJoinRequest, RunMember
+from web.runs.request_selectors import join_requests_open
 from web.runs.services import (
     join_request_approve,
     join_request_make,
     join_request_refuse,
     run_bar_add,
+    run_bar_lift,
     run_clone,
     run_describe,
     run_member_add,
@@ -142,3 +144,33 @@ def test_an_open_run_takes_everybody_and_a_clone_asks_like_its_model(
     assert code_of(lambda: run_describe(alice, run, **texts, join_policy="x")) == "body_invalid"  # type: ignore[arg-type]
     assert run_describe(alice, run, **texts, join_policy="open")  # type: ignore[arg-type]
     assert code_of(join(run, bob)) == "ok"
+
+
+def test_of_two_moderators_the_slower_one_does_not_overrule_the_faster(
+    run: Run, alice: User, bob: User, erin: User
+) -> None:
+    asked = join_request_make(bob, run, "")
+    join_request_refuse(erin, asked, "We are full.", seen="pending")
+    late = partial(join_request_approve, alice, asked, seen="pending")
+    assert code_of(late) == ErrorCode.BODY_INVALID
+    assert code_of(join(run, bob)) == ErrorCode.APPROVAL_PENDING
+    join_request_approve(alice, asked, seen="refused")
+    assert code_of(join(run, bob)) == "ok"
+
+
+def test_nobody_who_is_shut_out_is_approved(run: Run, alice: User, bob: User, erin: User) -> None:
+    asked = join_request_make(bob, run, "")
+    run_bar_add(alice, run, bob, "spam")
+    assert code_of(lambda: join_request_approve(erin, asked)) == ErrorCode.BARRED
+    run_bar_lift(alice, run, bob)
+    RunMember.objects.filter(user=bob).delete()
+    User.objects.filter(pk=bob.pk).update(banned_at=timezone.now())
+    assert code_of(lambda: join_request_approve(erin, asked)) == ErrorCode.BANNED
+    assert join_requests_open(run) == 0
+    join_request_refuse(erin, asked, "You are banned.")
+
+
+def test_the_same_words_sent_twice_are_one_entry_of_the_audit_log(run: Run, bob: User) -> None:
+    for text in ("Hello", "Hello", "Hello again"):
+        join_request_make(bob, run, text)
+    assert AuditEntry.objects.filter(code="run.join.asked").count() == 2

@@ -34,6 +34,7 @@ def run_out(run: Run, now: datetime) -> RunOut:
         description=run.description,
         organiser=public_name(run.organiser),
         is_public=run.is_public,
+        join_policy=run.join_policy,
         run_state=RunState(run.state),
         created_at=run.created_at,
         max_epochs=config.body.get("max_epochs") if config else None,

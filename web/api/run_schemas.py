@@ -14,6 +14,8 @@ class RunOut(RunSummary):
     description: str
     organiser: str
     is_public: bool
+    join_policy: str
+    """``open``, or ``approval``: new people ask on the page Join first."""
     run_state: RunState
     created_at: datetime
     max_epochs: int | None

@@ -64,7 +64,9 @@ def draft_page(request: DeskRequest, run: Run) -> HttpResponse:
     files = files_ticked(known, request.POST.getlist("artifact"), stored)
     try:
         body = body_of_form(request.POST, fields_for(task, tasks), files)
-        saved = draft_save(request.user, run, body, revision=_revision(request))
+        saved = draft_save(
+            request.user, run, body, revision=_revision(request), based_on=_based_on(request)
+        )
     except DraftError as error:
         raise AppError(ErrorCode.BODY_INVALID, f"Not saved. {error}") from error
     except DraftConflict as conflict:
@@ -119,7 +121,11 @@ def draft_check_page(request: DeskRequest, run: Run) -> HttpResponse:
 @require_POST
 def draft_discard_view(request: DeskRequest, run: Run) -> HttpResponse:
     """Throw the draft away."""
-    draft_discard(request.user, run)
+    try:
+        draft_discard(request.user, run, revision=_revision_seen(request))
+    except DraftConflict:
+        messages.warning(request, "Not discarded: somebody changed the draft. This is it now.")
+        return redirect("control:draft", run.slug)
     messages.success(request, "The draft is discarded. The audit log keeps what it was.")
     return redirect("control:run", run.slug)
 
@@ -161,7 +167,11 @@ def draft_import_view(request: DeskRequest, run: Run) -> HttpResponse:
     except DraftError as error:
         messages.error(request, f"Not imported. {error}")
         return redirect("control:draft", run.slug)
-    draft = draft_import(request.user, run, found.body)
+    try:
+        draft = draft_import(request.user, run, found.body, revision=_revision_seen(request))
+    except DraftConflict:
+        messages.warning(request, "Not imported: somebody changed the draft. This is it now.")
+        return redirect("control:draft", run.slug)
     errors = errors_of(run, draft.body, tasks_allowed())
     wrong = f" {len(errors)} of its values do not fit." if errors else ""
     messages.success(request, f"The file is the draft now. {found.note}{wrong}")
@@ -203,6 +213,7 @@ def _draft_context(run: Run) -> dict[str, Any]:
         "errors": errors,
         "elsewhere": errors_elsewhere(errors, groups),
         "revision": draft.revision if draft else 0,
+        "based_on": draft.based_on if draft else newest.version if newest else 0,
         "is_behind": bool(draft and newest and draft.based_on < newest.version),
     }
 
@@ -261,6 +272,15 @@ def _download(name: str, content: dict[str, Any] | str) -> HttpResponse:
 def _revision(request: DeskRequest) -> int:
     text = request.POST.get("revision", "")
     return int(text) if text.isdecimal() and len(text) < 10 else -1
+
+
+def _revision_seen(request: DeskRequest) -> int | None:
+    return _revision(request) if "revision" in request.POST else None
+
+
+def _based_on(request: DeskRequest) -> int | None:
+    text = request.POST.get("based_on", "")
+    return int(text) if text.isdecimal() and len(text) < 10 else None
 
 
 def _writer_require(request: DeskRequest, run: Run) -> None:

@@ -121,6 +121,9 @@ class RoleForm(forms.Form):
 
 
 class JoinDecisionForm(forms.Form):
+    seen = forms.CharField(
+        required=False, empty_value="pending", max_length=20, widget=forms.HiddenInput
+    )
     decision = forms.ChoiceField(
         label="Decision",
         choices=(("approved", "Approve: they may join"), ("refused", "Refuse")),

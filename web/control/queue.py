@@ -100,7 +100,9 @@ def approval_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     asking = [run for run in runs if run.join_policy != Run.JoinPolicy.OPEN]
     if not asking:
         return []
-    rows = RunJoinRequest.objects.filter(run__in=asking, state=RunJoinRequest.State.PENDING)
+    rows = RunJoinRequest.objects.filter(
+        run__in=asking, state=RunJoinRequest.State.PENDING, user__banned_at=None
+    )
     return [
         QueueItem(
             kind=Kind.APPROVAL,

@@ -15,6 +15,8 @@ from web.runs.services import join_request_approve, join_request_refuse
 
 _SHOWN = 200
 _State = RunJoinRequest.State
+_IN_WORDS = (ErrorCode.BODY_INVALID, ErrorCode.BANNED, ErrorCode.BARRED)
+"""Somebody else was faster, or the person is shut out: said on the list."""
 
 
 @run_desk
@@ -42,7 +44,8 @@ def request_page(request: DeskRequest, run: Run, username: str) -> HttpResponse:
     if asked.state == _State.APPROVED:
         messages.warning(request, f"{username} is approved already.")
         return redirect("control:requests", run.slug)
-    form = JoinDecisionForm(request.POST if request.method == "POST" else None)
+    data = request.POST if request.method == "POST" else None
+    form = JoinDecisionForm(data, initial={"seen": asked.state})
     if request.method == "POST" and form.is_valid():
         return _decide(request, run, asked, form)
     return render(request, "control/request.html", {"run": run, "asked": asked, "form": form})
@@ -52,15 +55,16 @@ def _decide(
     request: DeskRequest, run: Run, asked: RunJoinRequest, form: JoinDecisionForm
 ) -> HttpResponse:
     reason, name = form.cleaned_data["reason"], asked.user.username
+    seen = form.cleaned_data["seen"]
     try:
         if form.cleaned_data["decision"] == _State.APPROVED:
-            join_request_approve(request.user, asked, reason)
+            join_request_approve(request.user, asked, reason, seen=seen)
             messages.success(request, f"{name} may join {run.title} now.")
         else:
-            join_request_refuse(request.user, asked, reason)
+            join_request_refuse(request.user, asked, reason, seen=seen)
             messages.success(request, f"{name} was refused and reads why on the page Join.")
     except AppError as error:
-        if error.code != ErrorCode.BODY_INVALID:
+        if error.code not in _IN_WORDS:
             raise
-        messages.warning(request, error.detail)  # somebody else was faster
+        messages.warning(request, error.detail)
     return redirect("control:requests", run.slug)

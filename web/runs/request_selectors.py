@@ -47,7 +47,8 @@ def asks_again_at(asked: RunJoinRequest | None) -> datetime | None:
 
 
 def join_requests_open(run: Run) -> int:
-    """Return how many wait for a decision; none do where everybody may join."""
+    """Return how many wait for a decision; none do where everybody may join, nor the banned."""
     if run.join_policy == Run.JoinPolicy.OPEN:
         return 0
-    return RunJoinRequest.objects.filter(run=run, state=_State.PENDING).count()
+    waiting = RunJoinRequest.objects.filter(run=run, state=_State.PENDING)
+    return waiting.filter(user__banned_at=None).count()

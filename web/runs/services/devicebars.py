@@ -10,7 +10,7 @@ from web.accounts.models import Device, User
 from web.core.audit import audit_record, reason_require
 from web.core.errors import AppError
 from web.core.events import access_changed_publish
-from web.runs.models import Run, RunDeviceBar
+from web.runs.models import Run, RunDeviceBar, RunMember
 from web.runs.roles import DESK_PARTS, Right
 from web.runs.selectors import right_require, run_rights
 from web.runs.signals import run_bars_changed
@@ -28,7 +28,8 @@ def run_device_bar_add(
     reason and expiry.
 
     Raises:
-        AppError: FORBIDDEN (not the actor's to do, or a machine of the site is meant) or
+        AppError: FORBIDDEN (not the actor's to do, or a machine of the site or of another
+            organiser is meant) or
             BODY_INVALID (no reason, or an expiry that is over).
     """
     row = Run.objects.select_for_update().get(pk=run.pk)
@@ -40,6 +41,12 @@ def run_device_bar_add(
     if _has_role(row, device.user) and Right.ROLES not in run_rights(actor, row):
         raise AppError(
             ErrorCode.FORBIDDEN, "Only organisers may shut out machines of people with a role here."
+        )
+    if _organises(row, device.user) and actor.pk != device.user_id and not actor.is_superuser:
+        raise AppError(
+            ErrorCode.FORBIDDEN,
+            f"{device.user.username} organises this run too: ask them, or an administrator of the"
+            " site. Only those may shut out an organiser's machine.",
         )
     now = timezone.now()
     text = reason_require(reason)[:MAX_REASON]
@@ -87,6 +94,13 @@ def expiry_require(expires_at: datetime | None, now: datetime) -> None:
     """Raise BODY_INVALID when a time is over before it begins."""
     if expires_at is not None and expires_at <= now:
         raise AppError(ErrorCode.BODY_INVALID, "expires_at: this time is over already.")
+
+
+def _organises(run: Run, user: User) -> bool:
+    """Whether the person founded the run, organises it, or runs the site."""
+    if run.organiser_id == user.pk or user.is_superuser:
+        return True
+    return run.members.filter(user=user, part=RunMember.Part.ORGANISER).exists()
 
 
 def _has_role(run: Run, user: User) -> bool:

@@ -23,7 +23,10 @@ from web.runs.services.runs import organiser_require, run_create
 
 
 class DraftConflict(Exception):
-    """Somebody else has changed the draft since it was read; ``theirs`` is what it is now."""
+    """The draft, or the config in force, is another one than was read; ``theirs`` is what it is.
+
+    ``theirs`` without a key is a version that was published meanwhile.
+    """
 
     def __init__(self, theirs: ConfigDraft) -> None:
         super().__init__(f"the draft is at revision {theirs.revision}")
@@ -31,39 +34,50 @@ class DraftConflict(Exception):
 
 
 @transaction.atomic
-def draft_save(actor: User, run: Run, body: Mapping[str, Any], *, revision: int) -> ConfigDraft:
+def draft_save(
+    actor: User, run: Run, body: Mapping[str, Any], *, revision: int, based_on: int | None = None
+) -> ConfigDraft:
     """Keep ``body`` as the run's draft; ``revision`` is the one that the editor saw.
 
+    ``based_on`` is the version in force that the editor knows of: None does not compare.
     Values that do not fit are kept too: only publishing refuses them.
 
     Raises:
         AppError: FORBIDDEN, RUN_OVER, or BODY_INVALID (it cannot be kept at all).
-        DraftConflict: the draft has moved on.
+        DraftConflict: the draft has moved on, or a version was published.
     """
     row = _lock(actor, run)
     draft = ConfigDraft.objects.select_related("edited_by").filter(run=row).first()
-    if draft is None:
-        draft = _create(actor, row, {})
-        revision = draft.revision  # published or discarded meanwhile: what was typed is a new one
-    elif draft.revision != revision:
+    if draft is not None and draft.revision != revision:
         raise DraftConflict(draft)
+    if based_on is not None:
+        _newest_require(row, draft, based_on)
+    if draft is None:
+        draft = _create(actor, row, {})  # discarded meanwhile: what was typed is a new one
+    elif based_on is not None:
+        draft.based_on = based_on
     return _write(actor, row, draft, body_own(body), "run.draft.saved")
 
 
 @transaction.atomic
-def draft_import(actor: User, run: Run, body: Mapping[str, Any]) -> ConfigDraft:
-    """Replace the run's draft by what a file holds.
+def draft_import(
+    actor: User, run: Run, body: Mapping[str, Any], *, revision: int | None = None
+) -> ConfigDraft:
+    """Replace the run's draft by what a file holds; ``revision`` as in ``draft_discard``.
 
     Raises:
         AppError: FORBIDDEN, RUN_OVER or BODY_INVALID.
+        DraftConflict: the draft has moved on.
     """
     row = _lock(actor, run)
     draft = ConfigDraft.objects.filter(run=row).first()
-    if draft is None:
-        draft = _create(actor, row, {})
-    else:
-        audit_record(actor, "run.draft.replaced", row.slug, {"body": draft.body})
-    return _write(actor, row, draft, body_own(body), "run.draft.imported")
+    _revision_require(draft, revision)
+    before = draft.body if draft else None
+    draft = draft or _create(actor, row, {})
+    draft = _write(actor, row, draft, body_own(body), "run.draft.imported")
+    if before is not None:
+        audit_record(actor, "run.draft.replaced", row.slug, {"body": before})
+    return draft
 
 
 @transaction.atomic
@@ -86,17 +100,22 @@ def draft_file_add(actor: User, run: Run, source: bytes, name: str) -> ConfigDra
 
 
 @transaction.atomic
-def draft_discard(actor: User, run: Run) -> None:
+def draft_discard(actor: User, run: Run, *, revision: int | None = None) -> None:
     """Throw the draft away; the audit log keeps what it was.
+
+    ``revision`` is the one that the actor saw, 0: no draft; None does not compare.
 
     Raises:
         AppError: FORBIDDEN.
+        DraftConflict: the draft has moved on.
     """
     organiser_require(actor, run)
-    draft = ConfigDraft.objects.select_for_update().filter(run=run).first()
+    row = Run.objects.select_for_update().get(pk=run.pk)
+    draft = ConfigDraft.objects.select_for_update().filter(run=row).first()
+    _revision_require(draft, revision)
     if draft is not None:
-        audit_record(actor, "run.draft.discarded", run.slug, {"body": draft.body})
         draft.delete()
+        audit_record(actor, "run.draft.discarded", run.slug, {"body": draft.body})
 
 
 @transaction.atomic
@@ -195,6 +214,27 @@ def _lock(actor: User, run: Run) -> Run:
     if row.state in OVER:
         raise AppError(ErrorCode.RUN_OVER)
     return row
+
+
+def _revision_require(draft: ConfigDraft | None, revision: int | None) -> None:
+    if draft is not None and revision is not None and draft.revision != revision:
+        raise DraftConflict(draft)
+
+
+def _newest_require(run: Run, draft: ConfigDraft | None, based_on: int) -> None:
+    """Raise DraftConflict, with the newest version as theirs, when the editor knows an older."""
+    newest = config_newest(run)
+    if newest is None or newest.version == based_on:
+        return
+    theirs = ConfigDraft(
+        run=run,
+        body=body_own(newest.body),
+        revision=draft.revision if draft else 0,
+        based_on=newest.version,
+        edited_by=newest.published_by,
+        edited_at=newest.published_at,
+    )
+    raise DraftConflict(theirs)
 
 
 def _create(actor: User, run: Run, body: dict[str, Any]) -> ConfigDraft:

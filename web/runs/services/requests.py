@@ -12,7 +12,7 @@ from web.runs.lifecycle import OVER
 from web.runs.models import Run, RunJoinRequest
 from web.runs.request_selectors import approval_is_missing, asks_again_at, join_request_of
 from web.runs.roles import Right
-from web.runs.selectors import bar_refuse, right_require
+from web.runs.selectors import bar_of, bar_refuse, right_require
 
 MAX_TEXT = 300
 _State = RunJoinRequest.State
@@ -46,6 +46,8 @@ def join_request_make(user: User, run: Run, text: str) -> RunJoinRequest:
     if asked.state != _State.PENDING or asked.pk is None:
         asked.asked_at, asked.state = now, _State.PENDING
         asked.decided_by, asked.decided_at, asked.reason = None, None, ""
+    elif asked.text == words:
+        return asked  # sent twice
     asked.text = words
     asked.save()
     audit_record(user, "run.join.asked", f"{row.slug}/{user.username}", {"text": words})
@@ -53,37 +55,53 @@ def join_request_make(user: User, run: Run, text: str) -> RunJoinRequest:
 
 
 @transaction.atomic
-def join_request_approve(actor: User, asked: RunJoinRequest, reason: str = "") -> None:
+def join_request_approve(
+    actor: User, asked: RunJoinRequest, reason: str = "", *, seen: str = ""
+) -> None:
     """Let the person join, also one who was refused before; they join when they want to.
 
+    ``seen`` is the state that the moderator read; empty does not compare.
+
     Raises:
-        AppError: FORBIDDEN or BODY_INVALID (approved already).
+        AppError: FORBIDDEN, BODY_INVALID (decided meanwhile, or approved already), or BANNED or
+            BARRED (the person: a yes would promise what does not hold).
     """
-    _decide(actor, asked, _State.APPROVED, _text_clean("reason", reason))
+    _decide(actor, asked, _State.APPROVED, _text_clean("reason", reason), seen)
 
 
 @transaction.atomic
-def join_request_refuse(actor: User, asked: RunJoinRequest, reason: str) -> None:
+def join_request_refuse(actor: User, asked: RunJoinRequest, reason: str, *, seen: str = "") -> None:
     """Say no, with a reason that the person reads. Whoever was approved is barred instead.
 
     Raises:
         AppError: FORBIDDEN or BODY_INVALID (no reason, or it is decided already).
     """
-    _decide(actor, asked, _State.REFUSED, _text_clean("reason", reason_require(reason)))
+    _decide(actor, asked, _State.REFUSED, _text_clean("reason", reason_require(reason)), seen)
 
 
-def _decide(actor: User, asked: RunJoinRequest, state: str, reason: str) -> None:
+def _decide(actor: User, asked: RunJoinRequest, state: str, reason: str, seen: str) -> None:
     run = Run.objects.select_for_update().get(pk=asked.run_id)
     right_require(actor, run, Right.MODERATE)
     row = RunJoinRequest.objects.select_related("user").get(pk=asked.pk)
     is_refusal_late = state == _State.REFUSED and row.state != _State.PENDING
-    if row.state == _State.APPROVED or is_refusal_late:
+    is_other = bool(seen) and row.state != seen
+    if row.state == _State.APPROVED or is_refusal_late or is_other:
         raise AppError(ErrorCode.BODY_INVALID, "This request is decided already.")
+    if state == _State.APPROVED:
+        _welcome_require(run, row.user)
     row.state, row.reason = state, reason
     row.decided_by, row.decided_at = actor, timezone.now()
     row.save()
     data = {"reason": reason, "text": row.text}
     audit_record(actor, f"run.join.{state}", f"{run.slug}/{row.user.username}", data)
+
+
+def _welcome_require(run: Run, user: User) -> None:
+    """Raise BANNED or BARRED, in words for the moderator, when the person is shut out."""
+    if user.is_banned:
+        raise AppError(ErrorCode.BANNED, f"{user.username} is banned from this site.")
+    if bar_of(run, user) is not None:
+        raise AppError(ErrorCode.BARRED, f"{user.username} is barred here: lift the bar first.")
 
 
 def _text_clean(name: str, text: str) -> str:

@@ -1,0 +1,58 @@
+"""A draft that was begun before a version was published takes nothing back unknowingly."""
+
+import pytest
+from django.test import Client
+
+from tests.control.test_configs import DRAFT, FORM, desk, run
+from tests.factories_runs import config_publish, draft_make
+from web.accounts.models import User
+from web.core.models import AuditEntry
+from web.runs.models import ConfigDraft, Run
+from web.runs.services import DraftConflict, draft_discard, draft_import, draft_save
+
+__all__ = ["desk", "run"]
+
+
+def test_a_form_opened_before_a_version_shows_what_it_changed(desk: Client, run: Run) -> None:
+    assert 'name="based_on" value="1"' in desk.get(DRAFT).text
+    config_publish(run, seed=77)
+    answer = desk.post(DRAFT, FORM | {"seed": "5", "revision": "0", "based_on": "1"})
+    assert answer.status_code == 409
+    assert "Version 2 was published meanwhile" in answer.text
+    assert 'name="seed" value="77"' in answer.text
+    assert 'name="based_on" value="2"' in answer.text
+    assert not ConfigDraft.objects.exists()
+    desk.post(DRAFT, FORM | {"seed": "5", "revision": "0", "based_on": "2"})
+    draft = ConfigDraft.objects.get()
+    assert (draft.body["seed"], draft.based_on) == (5, 2)
+
+
+def test_a_saved_draft_that_is_behind_is_kept_knowingly(alice: User, run: Run) -> None:
+    draft = draft_save(alice, run, draft_make(seed=1), revision=0)
+    config_publish(run, seed=77)
+    with pytest.raises(DraftConflict) as conflict:
+        draft_save(alice, run, draft_make(seed=2), revision=draft.revision, based_on=1)
+    theirs = conflict.value.theirs
+    assert theirs._state.adding
+    assert (theirs.body["seed"], theirs.based_on) == (77, 2)
+    kept = draft_save(alice, run, draft_make(seed=2), revision=theirs.revision, based_on=2)
+    assert (kept.body["seed"], kept.based_on) == (2, 2)
+
+
+def test_a_changed_draft_is_neither_replaced_nor_discarded(
+    desk: Client, alice: User, run: Run
+) -> None:
+    old = draft_save(alice, run, draft_make(seed=1), revision=0).revision
+    draft_save(alice, run, draft_make(seed=2), revision=old)
+    with pytest.raises(DraftConflict):
+        draft_import(alice, run, draft_make(seed=3), revision=old)
+    with pytest.raises(DraftConflict):
+        draft_discard(alice, run, revision=old)
+    page = desk.post(f"{DRAFT}discard/", {"revision": str(old)}, follow=True).text
+    assert "Not discarded" in page
+    assert page.count(f'name="revision" value="{old + 1}"') == 3
+    assert ConfigDraft.objects.get().body["seed"] == 2
+    draft_import(alice, run, draft_make(seed=3), revision=old + 1)
+    assert AuditEntry.objects.order_by("seq").last().code == "run.draft.replaced"  # type: ignore[union-attr]
+    draft_discard(alice, run, revision=old + 2)
+    assert not ConfigDraft.objects.exists()
