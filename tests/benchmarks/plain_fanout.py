@@ -3,8 +3,8 @@
 ``BENCH_LAYER`` is ``core`` or ``pubsub``. Nobody is authorised, nothing is conflated.
 """
 
-import json
 import gc
+import json
 import os
 from typing import Any
 

@@ -1,7 +1,8 @@
 """Fan-out of live data: the hub beside Channels' group_send, in the same run.
 
 ``BENCH_VIEWERS`` (200), ``BENCH_SECONDS`` (5), ``BENCH_STALLED`` (0 viewers that do not read) and
-``BENCH_WAYS`` (``hub,pubsub,core``) change it. Prints a table; asserts only that messages arrive.
+``BENCH_WAYS`` (``hub,pubsub,core``) change it. Prints a table; from 1,000 viewers on it asserts the
+goals too: six times as many deliveries per CPU-second, and no old ones although some do not read.
 """
 
 import asyncio
@@ -29,6 +30,8 @@ SECONDS = float(os.environ.get("BENCH_SECONDS", "5"))
 STALLED = int(os.environ.get("BENCH_STALLED", "0"))
 WAYS = os.environ.get("BENCH_WAYS", "hub,pubsub,core").split(",")
 RATES = (1.0, 5.0)
+GOALS_FROM = 1000
+Results = dict[tuple[str, float], dict[str, Any]]
 CLIENTS = Path(__file__).with_name("fanout_clients.py")
 FILLER = "x" * 900
 HEADER = (
@@ -48,13 +51,25 @@ def site(tmp_path_factory: pytest.TempPathFactory, redis_server: str) -> Iterato
 
 def test_fan_out(site: Site, redis_server: str, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f"{VIEWERS} viewers ({STALLED} do not read), 1 kB, {SECONDS:.0f} s", HEADER]
+    results: Results = {}
     for way in WAYS:
         for rate in RATES:
-            result = measure(site, redis_server, way, rate)
+            result = results[way, rate] = measure(site, redis_server, way, rate)
             lines.append(row(way, rate, result))
             assert result["frames"] > 0
     with capsys.disabled():
         print("\n" + "\n".join(lines))  # noqa: T201
+    if VIEWERS >= GOALS_FROM:
+        for rate in RATES:
+            goals_check(results, rate)
+
+
+def goals_check(results: Results, rate: float) -> None:
+    per_cpu = {way: r["frames"] / r["cpu"] for (way, hz), r in results.items() if hz == rate}
+    if "hub" in per_cpu and rate == RATES[0]:
+        assert results["hub", rate]["p95"] < 0.25
+    if {"hub", "pubsub"} <= per_cpu.keys():
+        assert per_cpu["hub"] > 6 * per_cpu["pubsub"]
 
 
 def measure(site: Site, url: str, way: str, rate: float) -> dict[str, Any]:

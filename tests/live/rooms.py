@@ -4,9 +4,14 @@ import asyncio
 import json
 from typing import Any
 
+from websockets.client import ClientProtocol
+from websockets.frames import Frame
+from websockets.protocol import State
+from websockets.uri import parse_uri
+
 from web.live.frames import Message, message_parse
 from web.live.room import Room
-from web.live.viewer import Viewer
+from web.live.viewer import Line, Viewer
 from web.monitoring.livestate import state_apply
 
 
@@ -45,16 +50,33 @@ def event_message(seq: int, text: str = "x") -> Message:
 class Client:
     """A socket: takes frames, as slowly as told, and keeps the state as a browser does."""
 
+    writes_at_once = False
+    """Whether its server knows the way without a task switch."""
+
     def __init__(self, room: Room) -> None:
         self.frames: list[dict[str, Any]] = []
         self.state: dict[str, Any] = {}
         self.can_read = asyncio.Event()
         self.can_read.set()
-        self.viewer = Viewer(room, None, self._take)
+        self.viewer = Viewer(
+            room, None, Line(self._take, self._write if self.writes_at_once else None)
+        )
         self.task: asyncio.Task[None] | None = None
+
+    def _write(self, wire: bytes) -> bool:
+        if self.can_read.is_set():
+            parser = ClientProtocol(parse_uri("ws://x/"), state=State.OPEN, max_size=None)
+            parser.receive_data(wire)
+            for frame in parser.events_received():
+                assert isinstance(frame, Frame)
+                self._read(bytes(frame.data).decode())
+        return self.can_read.is_set()
 
     async def _take(self, text: str) -> None:
         await self.can_read.wait()
+        self._read(text)
+
+    def _read(self, text: str) -> None:
         frame = json.loads(text)
         self.frames.append(frame)
         if frame["type"] == "run.snapshot":

@@ -14,7 +14,7 @@ from web.live import hub as hub_module
 from web.live import tasks
 from web.live.hub import Hub
 from web.live.source import Listener
-from web.live.viewer import Viewer
+from web.live.viewer import Line, Viewer
 
 
 @asynccontextmanager
@@ -22,7 +22,7 @@ async def watching(hub: Hub) -> AsyncIterator[Viewer]:
     async def send(text: str) -> None:
         pass
 
-    async with hub.watching("demo", user_id=1, send=send, since=None, known=0) as viewer:
+    async with hub.watching("demo", user_id=1, line=Line(send), since=None, known=0) as viewer:
         yield viewer
 
 

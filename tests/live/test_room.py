@@ -19,6 +19,11 @@ def _shorter_ticks(ticks: pytest.MonkeyPatch) -> None:
     ticks.setattr(viewer_module, "TICK_SECONDS", 0.03)
 
 
+@pytest.fixture(params=[False, True], ids=["one task each", "written at once"], autouse=True)
+def ways_to_a_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Client, "writes_at_once", request.param)
+
+
 @pytest.fixture
 def truth() -> Truth:
     return Truth()

@@ -14,7 +14,6 @@ from django.db import Error as DatabaseTrouble
 
 from web.core.figures import SOCKET_ENDINGS
 from web.live.access import NoAccessError, NoRunError, watch_admit
-from web.live.frames import FrameText
 from web.live.hub import hub_get
 from web.live.limits import FRAME_MAX_CHARACTERS, FrameBudget, scope_client
 from web.live.shutdown import goodbye_prepare
@@ -23,7 +22,9 @@ from web.live.viewer import (
     CLOSE_GARBAGE,
     CLOSE_TOO_MANY,
     CLOSE_UNKNOWN,
+    WRITE,
     Ending,
+    Line,
     Viewer,
     ending_restart,
 )
@@ -75,11 +76,11 @@ async def _serve(scope: dict[str, Any], receive: Receive, send: Send) -> Ending 
     except NoRunError:
         return Ending(CLOSE_UNKNOWN)
 
-    async def send_text(frame: FrameText) -> None:
-        # Our server writes what is made already; any other takes the text.
-        await send({"type": "websocket.send", "text": frame, "wire": frame.wire})
+    async def send_text(text: str) -> None:
+        await send({"type": "websocket.send", "text": text})
 
-    watching = hub.watching(slug, user_id=user.pk, send=send_text, since=_since(scope), known=known)
+    line = Line(send_text, scope.get("extensions", {}).get(WRITE, {}).get("write"))
+    watching = hub.watching(slug, user_id=user.pk, line=line, since=_since(scope), known=known)
     async with watching as viewer:
         return await _feed(viewer, receive)
 

@@ -17,7 +17,7 @@ from web.live.limits import SocketCounts
 from web.live.room import Room, SnapshotReader
 from web.live.source import source_run
 from web.live.tasks import Lasting
-from web.live.viewer import SendText, Viewer, ending_access, ending_restart
+from web.live.viewer import Line, Viewer, ending_access, ending_restart
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Hub:
 
     @asynccontextmanager
     async def watching(
-        self, slug: str, *, user_id: int | None, send: SendText, since: int | None, known: int
+        self, slug: str, *, user_id: int | None, line: Line, since: int | None, known: int
     ) -> AsyncIterator[Viewer]:
         """Yield a viewer of a run, ready to be pumped, and forget it afterwards.
 
@@ -59,7 +59,7 @@ class Hub:
         room = self._rooms.get(slug)
         if room is None:
             room = self._rooms[slug] = Room(slug, self._read_state)
-        viewer = Viewer(room, user_id, send)
+        viewer = Viewer(room, user_id, line)
         VIEWERS.inc()
         self._viewers.setdefault(slug, set()).add(viewer)
         self._empty.clear()

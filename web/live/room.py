@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 from web.core.events import RING_SIZE, ring_trim
 from web.live.frames import FrameText, Message, State, frames_make, message_parse, snapshot_frame
@@ -38,6 +39,16 @@ class Snapshot:
     read_at: float
 
 
+class Waiting(Protocol):
+    """Somebody who has everything that the log has."""
+
+    def tick(self) -> bool:
+        """Take what is new at once, or return False."""
+
+    def wake(self) -> None:
+        """Begin to take it in a task of its own."""
+
+
 class Room:
     """The log of one run. ``generation`` grows when messages may have been missed unseen."""
 
@@ -49,7 +60,8 @@ class Room:
         self._read_state = read_state
         self._log: deque[Message] = deque(maxlen=RING_SIZE)
         self._made: dict[int, list[FrameText]] = {}
-        self._tick = asyncio.Event()
+        self.num_ticks = 0
+        self._idle: set[Waiting] = set()
         self._ticked_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._kept: Snapshot | None = None
@@ -121,10 +133,16 @@ class Room:
         self._made.clear()
         self._tick_soon()
 
-    @property
-    def tick(self) -> asyncio.Event:
-        """The event to wait for; take it before looking into the log."""
-        return self._tick
+    def idle(self, viewer: Waiting, ticks: int) -> bool:
+        """Let a viewer wait for the next tick; False when one came since ``num_ticks`` was that."""
+        if ticks != self.num_ticks:
+            return False
+        self._idle.add(viewer)
+        return True
+
+    def leave(self, viewer: Waiting) -> None:
+        """Forget that it waits."""
+        self._idle.discard(viewer)
 
     async def snapshot(self) -> Snapshot:
         """Return a state that is not older than anything the log knew at the call."""
@@ -168,8 +186,13 @@ class Room:
     def _tick_now(self) -> None:
         self._timer = None
         self._ticked_at = time.monotonic()
-        self._tick, tick = asyncio.Event(), self._tick
-        tick.set()
+        self.num_ticks += 1
+        idle, self._idle = self._idle, set()
+        for viewer in idle:
+            if viewer.tick():
+                self._idle.add(viewer)
+            else:
+                viewer.wake()
 
 
 def _size(message: Message) -> int:

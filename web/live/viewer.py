@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from web.live.frames import FrameText, bye_frame
+from web.live.frames import bye_frame
 from web.live.room import TICK_SECONDS, Room
 
 SEND_SECONDS = 30.0
@@ -30,7 +30,10 @@ _NAMES = {
     CLOSE_TOO_MANY: "too_many",
 }
 
-SendText = Callable[[FrameText], Awaitable[None]]
+WRITE = "beeyard.write"
+"""The ASGI extension by which our server writes a ready frame, if that needs no waiting."""
+_MAX_AT_ONCE = 4
+"""Frames that are written without looking whether the client takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +71,26 @@ def ending_access() -> Ending:
     return Ending(CLOSE_FORBIDDEN, "access_ended", 60.0)
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The two ways to a client."""
+
+    send: Callable[[str], Awaitable[None]]
+    """Waits while the client takes nothing."""
+    write: Callable[[bytes], bool] | None = None
+    """Writes a frame's bytes at once, or returns False. None where the server cannot."""
+
+
 class Viewer:
     """A socket's place in a run. ``user_id`` None: nobody in particular."""
 
-    def __init__(self, room: Room, user_id: int | None, send: SendText) -> None:
+    def __init__(self, room: Room, user_id: int | None, line: Line) -> None:
         self.room = room
         self.user_id = user_id
         self.cursor = 0
         self._generation = _NEW
-        self._send = send
+        self._line = line
+        self._woken = asyncio.Event()
         self._next_at = 0.0
         self._sending_since: float | None = None
         self.ending: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
@@ -97,14 +111,36 @@ class Viewer:
         self._watch = loop.call_later(SEND_SECONDS, self._look, loop)
         try:
             while True:
-                tick = self.room.tick
+                ticks = self.room.num_ticks
                 await self._flush()
-                await tick.wait()
+                self._woken.clear()
+                if self.room.idle(self, ticks):
+                    await self._woken.wait()
                 wait = self._next_at - time.monotonic()
                 if wait > 0:
                     await asyncio.sleep(wait)
         finally:
             self._watch.cancel()
+            self.room.leave(self)
+
+    def tick(self) -> bool:
+        """Take what is new without a task switch; return whether there is nothing more to do."""
+        if self._line.write is None or time.monotonic() < self._next_at:
+            return False
+        last = self.room.last
+        frames = self.room.frames_since(self.cursor, self._generation)
+        if frames is None or len(frames) > _MAX_AT_ONCE:
+            return False
+        if frames:
+            if not self._line.write(b"".join(frame.wire for frame in frames)):
+                return False
+            self._next_at = time.monotonic() + TICK_SECONDS - _EARLY
+        self.cursor = max(self.cursor, last)
+        return True
+
+    def wake(self) -> None:
+        """Let :meth:`pump` see to it."""
+        self._woken.set()
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         # One timer for all sends: one for each cost as much as the send.
@@ -130,5 +166,5 @@ class Viewer:
         self._next_at = began + TICK_SECONDS - _EARLY
         self._sending_since = began
         for frame in frames:
-            await self._send(frame)
+            await self._line.send(frame)
         self._sending_since = None

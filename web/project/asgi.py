@@ -22,7 +22,7 @@ application = ProtocolTypeRouter(
     }
 )
 
-# With thousands of viewers a full collection stands still for 0.3 s. A tick of the live page makes
-# and drops some thousand objects at once: by Python's own numbers that is often enough to begin one.
+# With thousands of viewers a full collection stops everything for 0.3 s. A tick of the live page
+# makes and drops some thousand objects: by Python's own numbers that is enough to begin one.
 gc.freeze()  # what is loaded by now stays
 gc.set_threshold(50_000, 20, 50)

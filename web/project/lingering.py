@@ -7,11 +7,11 @@ that has stopped reading never is: socket and buffer would stay for as long as t
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.protocol import State
 
 from web.core.figures import SOCKET_ENDINGS
+from web.live.viewer import WRITE
 
 LINGER_SECONDS = 5.0
 """From the end of a websocket to its being cut off; raise it for very thin lines."""
@@ -22,22 +22,19 @@ class CutProtocol(WebSocketsSansIOProtocol):
 
     _cutting: asyncio.TimerHandle | None = None
 
-    async def send(self, message: Any) -> None:
-        """Send as uvicorn does; a message with ``wire`` is written as it is, without a copy."""
-        wire = message.get("wire")
-        if wire is None or self.close_sent or self.conn.state is not State.OPEN:
-            await super().send(message)
-            return
-        if not self.writable.is_set():
-            await self.writable.wait()
-        if self.disconnected:
-            raise ClientDisconnected
-        self.transport.write(wire)
-
     async def run_asgi(self) -> None:
+        self.scope["extensions"][WRITE] = {"write": self._write_now}
         await super().run_asgi()
         # Whoever was sent a close frame has its time for the answer first.
         self._cut_later(LINGER_SECONDS + (self.close_timeout if self.close_timer else 0.0))
+
+    def _write_now(self, wire: bytes) -> bool:
+        """Write a whole frame if that needs no waiting; return whether it did."""
+        is_open = self.conn.state is State.OPEN and not (self.close_sent or self.disconnected)
+        if not is_open or not self.writable.is_set():
+            return False
+        self.transport.write(wire)
+        return True
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()
