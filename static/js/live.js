@@ -172,6 +172,7 @@ const feed = new Feed(first, {
     drawSoon();
     document.dispatchEvent(new CustomEvent("livestate", { detail: state }));
   },
+  onGap: (known) => document.dispatchEvent(new CustomEvent("eventsmissed", { detail: known })),
   onConnection: connectionShow,
 });
 
