@@ -2,7 +2,7 @@
 import { short } from "./format.js";
 import { bubbleSize } from "./peerquery.js";
 
-const MAX_BUBBLES = 200;
+export const MAX_BUBBLES = 200;
 
 /**
  * @param {HTMLElement} list @param {import("./peerquery.js").Row[]} rows

@@ -112,3 +112,14 @@ function atWork(live, present) {
   }
   return { state: "training", reason: `training: epoch ${live.epoch}, ${peers}, ${percent}` };
 }
+
+/** How many can be reached directly, of those whose reach is known. @param {import("./state.js").LiveState} live */
+export function reachText(live) {
+  const seen = Object.values(live.peers).filter((peer) => peer.role !== "coordinator" && peer.state !== "left");
+  if (!seen.length) return "nobody trains yet";
+  const known = seen.filter((peer) => peer.reach !== "unknown");
+  if (!known.length) return "reach not known yet";
+  const direct = known.filter((peer) => peer.reach === "direct").length;
+  const unknown = known.length < seen.length ? `, ${seen.length - known.length} not known` : "";
+  return `${direct} of ${known.length} direct${unknown}`;
+}

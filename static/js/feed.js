@@ -11,7 +11,8 @@ const SILENCE_MS = 45000;
 
 /**
  * @typedef {{socketUrl: string, stateUrl: string,
- *   onState: (state: LiveState, event: Message["event"] | null) => void,
+ *   onState: (state: LiveState, event: {text: string, at: string, seq: number} | null) => void,
+ *   onGap?: (known: number) => void,
  *   onConnection: (how: "live" | "polling" | "lost" | "hidden" | "paused" | "ended") => void,
  *   WebSocket?: any, fetch?: any, setTimeout?: any, clearTimeout?: any, random?: () => number}} Options
  */
@@ -102,9 +103,12 @@ export class Feed {
 
   /** @param {Message} message */
   #take(message) {
+    const known = Math.max(this.state.seq, this.state.eventSeq || 0);
     const { state, changed } = applied(this.state, message);
     this.state = state;
-    if (changed) this.options.onState(state, message.event || null);
+    if (changed) this.options.onState(state, message.event ? { ...message.event, seq: message.seq } : null);
+    // A whole state has what changed meanwhile, but not the lines about what happened.
+    if (message.type === "run.snapshot" && message.seq > known) this.options.onGap?.(known);
   }
 
   // A socket that says nothing for long may be dead without knowing it.

@@ -37,19 +37,31 @@ export function historyStart(root) {
     await draw();
   };
   void draw();
-  let again = 0;
-  document.addEventListener("historydue", () => {
-    // Several answers of any length: not with each of a swarm's short epochs.
-    again ||= window.setTimeout(() => {
-      again = 0;
-      if (!document.hidden && root.isConnected) void renew();
-    }, DRAW_MS);
-  });
+  seenAfter(() => root.isConnected && void renew());
   if (timeline.dataset.first) replayStart(timeline, redraw);
   document.addEventListener("themechange", () => void draw());
   document.addEventListener("viewchange", () => void renew());
   addEventListener("popstate", () => void renew());
   widthsKeep(root, () => Object.values(plots));
+}
+
+/** After news, some seconds later, or when somebody looks again. @param {() => void} act */
+function seenAfter(act) {
+  let again = 0, isDue = false;
+  const actSeen = () => {
+    if (!isDue || document.hidden) return;
+    isDue = false;
+    act();
+  };
+  document.addEventListener("historydue", () => {
+    // Several answers of any length: not with each of a swarm's short epochs.
+    again ||= window.setTimeout(() => {
+      again = 0;
+      isDue = true;
+      actSeen();
+    }, DRAW_MS);
+  });
+  document.addEventListener("visibilitychange", actSeen);
 }
 
 /** @typedef {{view: import("./view.js").View, series: import("./series.js").Columns, marks: any[],
@@ -149,6 +161,13 @@ function momentAsk(root, at) {
   root.dispatchEvent(new CustomEvent("historymoment", { detail: at }));
 }
 
+/** @param {string} url @param {string} at an instant, or nothing for the newest @returns {Promise<Document>} */
+async function momentFetch(url, at) {
+  const answer = await fetch(at ? `${url}?at=${encodeURIComponent(at)}` : url);
+  if (!answer.ok) throw new Error(`moment: ${answer.status}`);
+  return new DOMParser().parseFromString(await answer.text(), "text/html");
+}
+
 /** @param {HTMLElement} timeline @param {() => void} redraw */
 function replayStart(timeline, redraw) {
   const root = /** @type {HTMLElement} */ (timeline.closest("[data-started]"));
@@ -157,6 +176,7 @@ function replayStart(timeline, redraw) {
   const box = /** @type {HTMLElement} */ (timeline.querySelector("[data-moment-box]"));
   let asked = 0, timer = 0;
 
+  const behindShow = (/** @type {boolean} */ is) => timeline.querySelector("[data-moment-behind]")?.toggleAttribute("hidden", !is);
   const edges = () => {
     const span = viewSpan({ ...viewRead(location.search) }, Date.now() / 1000);
     const first = span.from ?? Date.parse(timeline.dataset.first || "") / 1000;
@@ -174,11 +194,10 @@ function replayStart(timeline, redraw) {
   const show = async (at, isAsked = true) => {
     const turn = ++asked;
     box.setAttribute("aria-live", isAsked ? "polite" : "off");
-    const query = at ? `?at=${encodeURIComponent(at)}` : "";
-    const answer = await fetch(`${timeline.dataset.moment}${query}`);
-    if (!answer.ok || turn !== asked) return;
-    const part = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const part = await momentFetch(timeline.dataset.moment || "", at).catch(() => null);
     if (turn !== asked) return;
+    if (isAsked || part) behindShow(!part);
+    if (!part) return; // what is shown stays
     box.replaceChildren(...part.body.childNodes);
     const newest = box.querySelector("[data-moment-at]");
     if (!at && newest instanceof HTMLElement) timeline.dataset.last = newest.dataset.momentAt;

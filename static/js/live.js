@@ -1,7 +1,7 @@
 // The page of a run, kept alive: fills what is marked data-live from the feed's state.
 import { ageSet, siteNow, tickAges } from "./ages.js";
 import { combShow } from "./comb.js";
-import { stateNow } from "./evidence.js";
+import { reachText, stateNow } from "./evidence.js";
 import { eventShow } from "./eventlist.js";
 import { Feed } from "./feed.js";
 import { evidence, loss, number, percent, seconds, short } from "./format.js";
@@ -56,7 +56,7 @@ function fieldsShow() {
   }
   textSet("[data-trend]", trendText());
   textSet("[data-health]", healthText());
-  if (!state.is_partial) textSet("[data-reach]", reachText());
+  if (!state.is_partial) textSet("[data-reach]", reachText(state));
 }
 
 function healthText() {
@@ -67,13 +67,6 @@ function healthText() {
 /** Seconds since the coordinator was heard. */
 function silence() {
   return state.heard_at ? (siteNow() - Date.parse(state.heard_at)) / 1000 : Infinity;
-}
-
-function reachText() {
-  const seen = Object.values(state.peers).filter((peer) => peer.role !== "coordinator" && peer.state !== "left");
-  const direct = seen.filter((peer) => peer.reach === "direct").length;
-  if (!seen.length) return "nobody trains yet";
-  return `${direct} of ${seen.length} direct`;
 }
 
 function trendText() {
@@ -172,6 +165,7 @@ const feed = new Feed(first, {
     drawSoon();
     document.dispatchEvent(new CustomEvent("livestate", { detail: state }));
   },
+  onGap: (known) => document.dispatchEvent(new CustomEvent("eventsmissed", { detail: known })),
   onConnection: connectionShow,
 });
 

@@ -1,5 +1,6 @@
 // The peers of a run: search, filters, order and view; all of it stands in the address.
-import { bubblesShow } from "./bubbles.js";
+import { MAX_BUBBLES, bubblesShow } from "./bubbles.js";
+import { number } from "./format.js";
 import { FILTERS, nextSort, optionsOf, queryOf, queryWrite, rowsAll, rowsWanted } from "./peerquery.js";
 import { PeerTable } from "./peertable.js";
 
@@ -99,6 +100,10 @@ export class Peers {
     if (this.#part("[data-peer-count]").textContent !== text) this.#part("[data-peer-count]").textContent = text;
     this.#part("[data-peers-empty]").hidden = whole > 0;
     this.#part("[data-peers-none]").hidden = count > 0 || whole === 0;
-    this.#part("[data-peers-more]").hidden = true;
+    const rest = this.query.isBubbles ? count - MAX_BUBBLES : 0; // the table has all rows
+    const line = this.#part("[data-peers-more]");
+    line.hidden = rest <= 0;
+    const more = `The first ${number(MAX_BUBBLES)} of ${number(count)}; search and filters find the other ${number(rest)}.`;
+    if (rest > 0 && line.textContent !== more) line.textContent = more;
   }
 }

@@ -6,7 +6,7 @@ const first = { seq: 5, epoch: 0, peers: {} };
 
 /** A feed with hand-driven sockets, timers and answers. */
 function stage(answer = { ok: false }) {
-  const sockets = [], timers = [], states = [], said = [], asked = [];
+  const sockets = [], timers = [], states = [], said = [], asked = [], gaps = [];
   class FakeSocket {
     constructor(url) {
       this.url = url;
@@ -28,6 +28,7 @@ function stage(answer = { ok: false }) {
     fetch: async (url) => (asked.push(url), answer),
     setTimeout: (act, wait) => timers.push({ act, wait }) , clearTimeout: (id) => id && (timers[id - 1].act = () => undefined),
     onState: (state, event) => states.push([state, event]), onConnection: (how) => said.push(how),
+    onGap: (known) => gaps.push(known),
   });
   const wait = async () => {
     const timer = timers.filter((t) => t.wait < 45000).at(-1);
@@ -35,7 +36,7 @@ function stage(answer = { ok: false }) {
     await new Promise((done) => setImmediate(done));
     return timer.wait;
   };
-  return { feed, sockets, timers, states, said, asked, wait };
+  return { feed, sockets, timers, states, said, asked, gaps, wait };
 }
 
 test("it asks for what came after the page and takes patches in order", () => {
@@ -136,4 +137,44 @@ test("without access it gives up", () => {
   other.feed.start();
   other.sockets[0].push({ type: "run.bye", seq: 5, reason: "access_ended", retry_after: 60 });
   assert.equal(other.said.at(-1), "ended");
+});
+
+test("a whole state after a gap says from where on lines may be missing", async () => {
+  const { feed, sockets, gaps } = stage();
+  feed.start();
+  sockets[0].push({ type: "run.event", seq: 7, event: { kind: "k", text: "t", at: "a" } });
+  sockets[0].push({ type: "run.patch", seq: 7, patch: { epoch: 1 } });
+  sockets[0].push({ type: "run.snapshot", seq: 7, state: { seq: 7, epoch: 1, peers: {} } });
+  assert.deepEqual(gaps, [], "nothing was missed");
+  sockets[0].push({ type: "run.event", seq: 8, event: { kind: "k", text: "t", at: "a" } });
+  sockets[0].push({ type: "run.snapshot", seq: 12, state: { seq: 12, epoch: 2, peers: {} } });
+  assert.deepEqual(gaps, [8]);
+});
+
+test("what is asked for over HTTP, by a hidden tab or without sockets, may have missed lines too", async () => {
+  let seq = 9;
+  const { feed, sockets, timers, gaps, wait } = stage({ ok: true, json: async () => ({ seq, epoch: 4, peers: {} }) });
+  feed.start();
+  feed.slow();
+  timers.at(-1).act();
+  await new Promise((done) => setImmediate(done));
+  assert.deepEqual(gaps, [5]);
+  feed.start();
+  for (let i = 0; i < 3; i += 1) {
+    sockets.at(-1).die();
+    await wait();
+  }
+  sockets.at(-1).die();
+  await wait();
+  assert.deepEqual(gaps, [5], "polled, and nothing new");
+  seq = 11;
+  await wait();
+  assert.deepEqual(gaps, [5, 9]);
+});
+
+test("a line comes with its number", () => {
+  const { feed, sockets, states } = stage();
+  feed.start();
+  sockets[0].push({ type: "run.event", seq: 6, event: { kind: "k", text: "t", at: "a" } });
+  assert.deepEqual(states[0][1], { kind: "k", text: "t", at: "a", seq: 6 });
 });

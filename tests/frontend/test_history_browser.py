@@ -165,6 +165,25 @@ def test_a_live_replay_goes_on_by_itself_and_a_past_one_stays(browser: Any, addr
     assert errors(said) == []
 
 
+def test_a_moment_that_cannot_be_had_says_so_and_the_next_move_asks_again(
+    browser: Any, address: str
+) -> None:
+    page, said = open_page(browser)
+    page.goto(address + HISTORY)
+    page.wait_for_selector("[data-history-chart=line] .uplot")
+    newest = moment(page)
+    behind = page.locator("[data-moment-behind]")
+    page.route("**/moment/**", lambda route: route.abort())
+    page.click("[data-moment-box] >> text=Earlier")
+    until(page, behind.is_visible)
+    assert moment(page) == newest, "what is shown stays"
+    page.unroute("**/moment/**")
+    page.click("[data-moment-box] >> text=Earlier")
+    until(page, lambda: moment(page) != newest)
+    assert behind.is_hidden()
+    assert [text for text in errors(said) if "ERR_FAILED" not in text] == []
+
+
 def test_a_mark_takes_the_replay_to_its_moment(browser: Any, address: str) -> None:
     page, _ = open_page(browser)
     page.goto(address + HISTORY)

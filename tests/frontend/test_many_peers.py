@@ -76,6 +76,11 @@ def test_ten_thousand_peers_stay_smooth(
     first = page.locator("[data-peers] tbody tr[data-key]").first.get_attribute("aria-rowindex")
     assert int(first) > 900, "the rows follow the scrolling"
     assert keys < 60
+    page.click("a[data-view=bubbles]")
+    assert page.locator("[data-bubbles] li").count() == 200
+    assert "search and filters find the other 9,800" in page.inner_text("[data-peers-more]")
+    page.click("a[data-view=table]")
+    assert page.locator("[data-peers-more]").is_hidden(), "the table has them all"
     typed = page.evaluate(TYPED, "bee777")
     assert page.locator("[data-peer-count]").inner_text() == f"11 of {NUM_PEERS}"
     assert page.locator("[data-peers] tbody tr[data-key]").count() == 11

@@ -182,3 +182,28 @@ def test_a_new_config_and_a_pause_come_into_the_page_and_are_checked(
     site._manage("shell", "-v", "0", "-c", f"{NEXT}run_transition(alice, run, 'pause')")
     watched.waits_for(".run-join", lambda text: "Paused by its organiser" in text, 30)
     assert watched.page.evaluate("window.stays") is True
+
+
+def test_a_tab_that_is_hidden_between_news_and_redraw_redraws_when_it_is_seen_again(
+    site: LiveSite, watch: Callable[..., Watched]
+) -> None:
+    watched = watch(HIDE)
+    watched.page.clock.install()
+    asked: list[str] = []
+    watched.page.on(
+        "request",
+        lambda request: asked.append(request.url) if "/history/part/" in request.url else None,
+    )
+    watched.open(site)
+    watched.page.locator("#history").scroll_into_view_if_needed()
+    watched.page.wait_for_selector("#timeline")
+    site._manage("shell", "-v", "0", "-c", f"{NEXT}run_transition(alice, run, 'pause')")
+    watched.waits_for(".run-state", lambda text: "aused" in text)
+    watched.page.clock.run_for(7_000)  # told, but not yet drawn
+    watched.page.evaluate(TURN, True)
+    watched.page.clock.run_for(20_000)
+    asked.clear()
+    watched.page.evaluate(TURN, False)
+    watched.page.wait_for_timeout(1000)
+    site._manage("shell", "-v", "0", "-c", f"{NEXT}run_transition(alice, run, 'open')")
+    assert len(asked) == 1, asked

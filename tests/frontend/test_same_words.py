@@ -14,6 +14,7 @@ from training.protocol.api import LivePeer, LiveRun
 from training.protocol.states import LiveState, PeerState, Reach, Role, RunState
 from web.monitoring.livestate import Figures, RunFacts, live_run_build
 from web.monitoring.pace import eta_text, goal_share, pace_range, span_text
+from web.pages.runview import reach_text
 
 HERE = Path(__file__).parent
 NOW = datetime(2026, 3, 4, 12, 0, 0, tzinfo=UTC)
@@ -31,7 +32,7 @@ def peer_any(chance: random.Random) -> LivePeer:
         name="bob",
         role=chance.choice([Role.TRAINER] * 4 + list(Role)),
         state=chance.choice([PeerState.TRAINING] * 4 + list(PeerState)),
-        reach=Reach.DIRECT,
+        reach=chance.choice(list(Reach)),
         epoch=chance.choice([0, 7]),
         samples_accumulated=5,
         samples_per_second=1.0,
@@ -100,10 +101,31 @@ def test_server_and_browser_say_the_same_words_of_the_same_evidence() -> None:
     for live, said in zip(lives, browser_says(lives, NOW), strict=True):
         body = live.model_dump(mode="json")
         assert (said["state"], said["reason"]) == (live.state, live.reason), body
+        assert said["reach"] == reach_text(body)
         assert said["eta"] == eta_text(body)
         assert said["share"] == pytest.approx(goal_share(body))
     assert {live.state for live in lives} == set(LiveState), "every word was said"
     assert sum(bool(eta_text(live.model_dump(mode="json"))) for live in lives) > 50
+
+
+@pytest.mark.parametrize(
+    ("reaches", "text"),
+    [
+        ([], "nobody trains yet"),
+        (["direct", "client", "relayed"], "1 of 3 direct"),
+        (["direct", "unknown", "client"], "1 of 2 direct, 1 not known"),
+        (["unknown", "unknown"], "reach not known yet"),
+    ],
+)
+def test_the_reach_is_counted_among_peers_whose_reach_is_known(
+    reaches: list[str], text: str
+) -> None:
+    peers = {
+        str(i): {"role": "trainer", "state": "training", "reach": reach}
+        for i, reach in enumerate(reaches)
+    }
+    gone = {"role": "trainer", "state": "left", "reach": "direct"}
+    assert reach_text({"peers": {**peers, "gone": gone}}) == text
 
 
 @pytest.mark.parametrize(

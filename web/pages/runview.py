@@ -121,6 +121,7 @@ def peers_context(
         "peer_columns": columns_of(query),
         "peer_filters": [f | PEER_FILTER_WORDS[f["name"]] for f in options_of(every, query)],
         "num_peers_wanted": len(rows),
+        "num_peers_more": len(rows) - len(shown),
         "num_peers_all": len(every),
         "kept_params": {n: params[n] for n in KEPT_PARAMS if n in params},
         "own_name": own_name,
@@ -144,14 +145,22 @@ def _embedded(state: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def reach_text(state: Mapping[str, Any]) -> str:
-    """Return how many of the peers can be reached directly: ``5 of 7 direct``."""
+    """Return how many can be reached directly, of those whose reach is known.
+
+    static/js/evidence.js says the same.
+    """
     seen = [
         peer
         for peer in state["peers"].values()
         if peer["role"] != "coordinator" and peer["state"] != "left"
     ]
-    direct = sum(peer["reach"] == "direct" for peer in seen)
-    return f"{direct} of {len(seen)} direct" if seen else "nobody trains yet"
+    if not seen:
+        return "nobody trains yet"
+    known = [peer["reach"] for peer in seen if peer["reach"] != "unknown"]
+    if not known:
+        return "reach not known yet"
+    unknown = f", {len(seen) - len(known)} not known" if len(known) < len(seen) else ""
+    return f"{known.count('direct')} of {len(known)} direct{unknown}"
 
 
 def next_seconds(state: Mapping[str, Any]) -> float | None:
