@@ -1,14 +1,23 @@
 """A draft that was begun before a version was published takes nothing back unknowingly."""
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from tests.control.test_configs import DRAFT, FORM, desk, run
 from tests.factories_runs import config_publish, draft_make
 from web.accounts.models import User
 from web.core.models import AuditEntry
+from web.runs.findings import Finding, Severity
 from web.runs.models import ConfigDraft, Run
-from web.runs.services import DraftConflict, draft_discard, draft_import, draft_save
+from web.runs.services import (
+    DraftConflict,
+    draft_discard,
+    draft_import,
+    draft_publish,
+    draft_save,
+)
 
 __all__ = ["desk", "run"]
 
@@ -56,3 +65,46 @@ def test_a_changed_draft_is_neither_replaced_nor_discarded(
     assert AuditEntry.objects.order_by("seq").last().code == "run.draft.replaced"  # type: ignore[union-attr]
     draft_discard(alice, run, revision=old + 2)
     assert not ConfigDraft.objects.exists()
+
+
+def test_a_draft_that_is_behind_is_published_knowingly(desk: Client, alice: User, run: Run) -> None:
+    draft = draft_save(alice, run, draft_make(seed=1), revision=0)
+    config_publish(run, seed=77)
+    ticks = {"revision": str(draft.revision), "accept": ["bootstrap_unknown", "too_few_peers"]}
+    page = desk.get(f"{DRAFT}check/").text
+    assert "Version 2 was published after this draft was begun" in page
+    assert "<ins>77</ins>" in page
+    assert "takes it back" in page
+    assert 'name="over" value="2" required' in page
+    for untold in ({}, {"over": "1"}, {"based_on": "1"}, {"over": "x"}):
+        answer = desk.post(f"{DRAFT}check/", ticks | untold)
+        assert answer.status_code == 409
+        assert "Not published: version 2 was published meanwhile" in answer.text
+    assert run.configs.count() == 2
+    desk.post(f"{DRAFT}check/", ticks | {"over": "2"})
+    assert run.configs.first().body["seed"] == 1
+    assert not ConfigDraft.objects.exists()
+
+
+def test_a_file_takes_the_place_of_a_draft_that_is_behind_knowingly(
+    desk: Client, alice: User, run: Run
+) -> None:
+    assert 'name="over"' not in desk.get(DRAFT).text
+    draft_save(alice, run, draft_make(seed=1), revision=0)
+    config_publish(run, seed=77)
+    assert 'name="over" value="2" required' in desk.get(DRAFT).text
+    with pytest.raises(DraftConflict):
+        draft_import(alice, run, draft_make(seed=3))
+    assert ConfigDraft.objects.get().body["seed"] == 1
+    kept = draft_import(alice, run, draft_make(seed=3), based_on=2)
+    assert (kept.body["seed"], kept.based_on) == (3, 2)
+
+
+def test_publishing_ends_the_draft_before_it_locks_the_audit_log(alice: User, run: Run) -> None:
+    draft = draft_save(alice, run, draft_make(seed=1), revision=0)
+    warning = Finding("w", Severity.WARNING, "Hm.", "Look.")
+    with CaptureQueriesContext(connection) as queries:
+        draft_publish(alice, run, revision=draft.revision, findings=[warning], accepted=["w"])
+    said = [query["sql"] for query in queries.captured_queries]
+    ended = next(i for i, sql in enumerate(said) if sql.startswith("DELETE"))
+    assert ended < next(i for i, sql in enumerate(said) if "core_audithead" in sql)

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from web.runs.catalogue import TaskInfo
-from web.runs.draft_body import artifacts_of, body_errors, text_at
-from web.runs.models import Artifact, Run
+from web.runs.config_diff import config_diff
+from web.runs.draft_body import artifacts_of, body_errors, body_own, text_at
+from web.runs.models import Artifact, ConfigDraft, Run, RunConfigVersion
 from web.runs.schema_fields import ConfigField, config_fields, params_fields
+from web.runs.selectors import draft_is_behind
 
 _TITLES: Final = {
     "": ("Run", "What it is called, when it ends, and who may take part."),
@@ -155,6 +157,24 @@ def differences(
         else:
             same.append((item.name, one))
     return apart, same
+
+
+def changes_behind(
+    run: Run, draft: ConfigDraft, newest: RunConfigVersion | None, mine: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return what versions since the draft was begun changed, each with what the draft makes of it.
+
+    ``mine`` is the config that publishing the draft would sign.
+    """
+    if newest is None or not draft_is_behind(draft, newest):
+        return []
+    base = run.configs.filter(version=draft.based_on).first()
+    then = {c["path"]: c["new"] for c in config_diff(newest.body, mine)}
+    return [
+        change | {"mine": then.get(change["path"], change["new"]),
+                  "is_taken_back": change["path"] in then}
+        for change in config_diff(body_own(base.body) if base else {}, body_own(newest.body))
+    ]  # fmt: skip
 
 
 def _choices(

@@ -158,6 +158,11 @@ def draft_of(run: Run) -> ConfigDraft | None:
     return ConfigDraft.objects.select_related("edited_by").filter(run=run).first()
 
 
+def draft_is_behind(draft: ConfigDraft | None, newest: RunConfigVersion | None) -> bool:
+    """Whether a version was published since the draft was begun."""
+    return draft is not None and newest is not None and draft.based_on < newest.version
+
+
 def artifacts_stored() -> list[Artifact]:
     """Return the files that a config may name, the newest first."""
     return list(Artifact.objects.order_by("-id")[:MAX_ARTIFACTS])
