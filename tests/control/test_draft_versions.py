@@ -8,7 +8,10 @@ from django.test.utils import CaptureQueriesContext
 from tests.control.test_configs import DRAFT, FORM, desk, run
 from tests.factories_runs import config_publish, draft_make
 from web.accounts.models import User
+from web.control.draftview import differences
 from web.core.models import AuditEntry
+from web.runs.catalogue import tasks_allowed
+from web.runs.draft_body import body_own
 from web.runs.findings import Finding, Severity
 from web.runs.models import ConfigDraft, Run
 from web.runs.services import (
@@ -108,3 +111,15 @@ def test_publishing_ends_the_draft_before_it_locks_the_audit_log(alice: User, ru
     said = [query["sql"] for query in queries.captured_queries]
     ended = next(i for i, sql in enumerate(said) if sql.startswith("DELETE"))
     assert ended < next(i for i, sql in enumerate(said) if "core_audithead" in sql)
+
+
+def test_a_value_that_is_the_default_is_no_difference(desk: Client, run: Run) -> None:
+    config_publish(run, seed=77)
+    newest = body_own(config_publish(run, seed=77).body)
+    apart, same = differences(draft_make(seed=1), newest, tasks_allowed(), title=run.title)
+    assert [(row["field"].name, row["mine"], row["theirs"]) for row in apart] == [
+        ("seed", "1", "77")
+    ]
+    assert ("swarm.compression", "") in same
+    answer = desk.post(DRAFT, FORM | {"seed": "5", "revision": "0", "based_on": "1"})
+    assert "files differ" not in answer.text

@@ -33,7 +33,7 @@ from web.monitoring.fleet import situation_of
 from web.runs.catalogue import tasks_allowed
 from web.runs.config_diff import config_diff
 from web.runs.config_file import MAX_FILE, config_file_read
-from web.runs.draft_body import DraftError, body_of_form, body_own
+from web.runs.draft_body import DraftError, artifacts_of, body_of_form, body_own
 from web.runs.findings import Severity
 from web.runs.lint import begins_lineage, blockers, lint
 from web.runs.models import ConfigDraft, Run
@@ -268,14 +268,14 @@ def _check_context(run: Run, draft: ConfigDraft) -> dict[str, Any]:
 def _conflict_page(
     request: DeskRequest, run: Run, mine: dict[str, Any], theirs: ConfigDraft
 ) -> HttpResponse:
-    apart, same = differences(mine, theirs.body, tasks_allowed())
+    apart, same = differences(mine, theirs.body, tasks_allowed(), title=run.title)
     context = {
         "run": run,
         "theirs": theirs,
         "apart": apart,
         "same": same,
         "files": [file for file in file_rows(mine, artifacts_stored()) if file["is_chosen"]],
-        "files_differ": mine.get("artifacts") != theirs.body.get("artifacts"),
+        "files_differ": artifacts_of(mine) != artifacts_of(theirs.body),
     }
     return render(request, "control/draft_conflict.html", context, status=409)
 

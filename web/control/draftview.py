@@ -143,16 +143,26 @@ def files_ticked(
 
 
 def differences(
-    mine: Mapping[str, Any], theirs: Mapping[str, Any], tasks: Mapping[str, TaskInfo]
+    mine: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    tasks: Mapping[str, TaskInfo],
+    *,
+    title: str,
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """Return the fields in which two drafts differ, and name and value of those that they share."""
+    """Return the fields in which two drafts differ, and name and value of those that they share.
+
+    Empty in one and its default in the other is the same; ``title`` is the run's, its default.
+    """
     seen: dict[str, ConfigField] = {}
     for body in (mine, theirs):
         seen |= {item.name: item for item in fields_for(task_named(body), tasks)}
     apart, same = [], []
     for item in seen.values():
+        if item.name == "title":
+            item = replace(item, default=title)
         one, other = text_at(mine, item), text_at(theirs, item)
-        if one != other:
+        default = FieldRow(item, "").default
+        if (one or default) != (other or default):
             apart.append({"field": item, "mine": one, "theirs": other})
         else:
             same.append((item.name, one))
