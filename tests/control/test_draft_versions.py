@@ -5,21 +5,24 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.control.test_configs import DRAFT, FORM, desk, run
-from tests.factories_runs import config_publish, draft_make
+from tests.control.test_configs import DRAFT, FORM, desk, page_of, run
+from tests.factories_runs import config_publish, draft_make, run_make
 from web.accounts.models import User
 from web.control.draftview import differences
 from web.core.models import AuditEntry
 from web.runs.catalogue import tasks_allowed
-from web.runs.draft_body import body_own
+from web.runs.draft_body import artifacts_of, body_own
 from web.runs.findings import Finding, Severity
-from web.runs.models import ConfigDraft, Run
+from web.runs.models import Artifact, ConfigDraft, Run, RunMember
+from web.runs.selectors import artifacts_stored
 from web.runs.services import (
     DraftConflict,
     draft_discard,
+    draft_file_add,
     draft_import,
     draft_publish,
     draft_save,
+    run_member_add,
 )
 
 __all__ = ["desk", "run"]
@@ -85,7 +88,7 @@ def test_a_draft_that_is_behind_is_published_knowingly(desk: Client, alice: User
         assert "Not published: version 2 was published meanwhile" in answer.text
     assert run.configs.count() == 2
     desk.post(f"{DRAFT}check/", ticks | {"over": "2"})
-    assert run.configs.first().body["seed"] == 1
+    assert run.configs.get(version=3).body["seed"] == 1
     assert not ConfigDraft.objects.exists()
 
 
@@ -123,3 +126,20 @@ def test_a_value_that_is_the_default_is_no_difference(desk: Client, run: Run) ->
     assert ("swarm.compression", "") in same
     answer = desk.post(DRAFT, FORM | {"seed": "5", "revision": "0", "based_on": "1"})
     assert "files differ" not in answer.text
+
+
+def test_files_of_other_runs_are_not_offered(alice: User, bob: User, run: Run) -> None:
+    other = run_make(alice, "other")
+    draft_file_add(alice, run, b"mine", "mine.json")
+    draft_file_add(alice, other, b"secret", "secret-plan.json")
+    run_member_add(alice, run, bob, RunMember.Part.ORGANISER)
+    page = page_of(bob).get(DRAFT).text
+    assert "mine.json" in page
+    assert "secret-plan.json" not in page
+    stored = Artifact.objects.get(name="secret-plan.json")
+    page_of(bob).post(DRAFT, FORM | {"revision": "2", "based_on": "1", "artifact": stored.sha256})
+    assert artifacts_of(ConfigDraft.objects.get(run=run).body) == []
+    draft_publish(alice, other, revision=2, findings=[])
+    assert "secret-plan.json" in {a.name for a in artifacts_stored(other, bob)}
+    alice.is_superuser = True
+    assert len(artifacts_stored(run, alice)) == 2

@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from training.protocol.errors import ErrorCode
+from web.accounts.models import User
 from web.control.access import DeskRequest, run_desk
 from web.control.draftforms import (
     based_on_of,
@@ -63,8 +64,8 @@ def draft_page(request: DeskRequest, run: Run) -> HttpResponse:
     """Write the next version: every field with its explanation, errors beside them."""
     writer_require(request, run)
     if request.method != "POST":
-        return render(request, "control/draft.html", _draft_context(run))
-    tasks, stored = tasks_allowed(), artifacts_stored()
+        return render(request, "control/draft.html", _draft_context(run, request.user))
+    tasks, stored = tasks_allowed(), artifacts_stored(run, request.user)
     draft = draft_of(run)
     known = draft.body if draft else {}
     task = request.POST.get("task.name", "")[:60]
@@ -217,7 +218,7 @@ def config_export(request: DeskRequest, run: Run, version: int, form: str) -> Ht
     return _download(name, row.body) if form == "json" else _download(name, row.jws)
 
 
-def _draft_context(run: Run) -> dict[str, Any]:
+def _draft_context(run: Run, user: User) -> dict[str, Any]:
     draft, newest, tasks = draft_of(run), config_newest(run), tasks_allowed()
     body = draft.body if draft else body_own(newest.body) if newest else {}
     errors = errors_of(run, body, tasks)
@@ -227,7 +228,7 @@ def _draft_context(run: Run) -> dict[str, Any]:
         "draft": draft,
         "newest": newest,
         "groups": groups,
-        "files": file_rows(body, artifacts_stored()),
+        "files": file_rows(body, artifacts_stored(run, user)),
         "errors": errors,
         "elsewhere": errors_elsewhere(errors, groups),
         "revision": draft.revision if draft else 0,
@@ -268,13 +269,14 @@ def _check_context(run: Run, draft: ConfigDraft) -> dict[str, Any]:
 def _conflict_page(
     request: DeskRequest, run: Run, mine: dict[str, Any], theirs: ConfigDraft
 ) -> HttpResponse:
+    files = file_rows(mine, artifacts_stored(run, request.user))
     apart, same = differences(mine, theirs.body, tasks_allowed(), title=run.title)
     context = {
         "run": run,
         "theirs": theirs,
         "apart": apart,
         "same": same,
-        "files": [file for file in file_rows(mine, artifacts_stored()) if file["is_chosen"]],
+        "files": [file for file in files if file["is_chosen"]],
         "files_differ": artifacts_of(mine) != artifacts_of(theirs.body),
     }
     return render(request, "control/draft_conflict.html", context, status=409)
