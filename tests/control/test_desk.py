@@ -1,12 +1,13 @@
 """What an organiser sees and does."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.conf import settings
 from django.test import Client
 from django.utils import timezone
-from pytest_django import DjangoAssertNumQueries
+from pytest_django import DjangoAssertNumQueries, Settings
 
 from tests.factories_runs import config_publish, peer_make, run_make, snapshot_take, swarm_make
 from training.protocol.states import RUN_TRANSITIONS, RunState
@@ -146,8 +147,11 @@ def test_a_managed_worker_is_stopped_started_and_looked_into(desk: Client, run: 
 
 
 def test_configs_come_with_their_changes_and_checkpoints_with_their_files(
-    desk: Client, run: Run
+    desk: Client, run: Run, settings: Settings, tmp_path: Path
 ) -> None:
+    settings.CHECKPOINTS_DIR = tmp_path
+    (tmp_path / "demo" / "1-00000007").mkdir(parents=True)
+    (tmp_path / "demo" / "1-00000007" / "model.safetensors").write_bytes(b"x")
     config_publish(run, swarm={"target_batch_size": 64, "min_peers": 1})
     Checkpoint.objects.create(
         run=run,

@@ -109,3 +109,15 @@ def test_a_banned_person_waits_in_no_queue(run: Run, alice: User, bob: User) -> 
     desk = page_of(alice)
     assert "bob asks" not in desk.get("/control/queue/?kind=approval").text
     assert "is banned" in desk.post(f"{DESK}bob/", {"decision": "approved"}, follow=True).text
+
+
+def test_a_volunteer_withdraws_what_they_asked(run: Run, alice: User, bob: User) -> None:
+    mine, desk = page_of(bob), page_of(alice)
+    mine.post(f"{JOIN}ask/", {"text": "Hi"})
+    assert "Withdraw the request" in mine.get(JOIN).text
+    page = mine.post(f"{JOIN}withdraw/", follow=True).text
+    assert "Your request is withdrawn." in page
+    assert "Ask to join" in page
+    assert "bob" not in desk.get(DESK).text
+    assert desk.get(f"{DESK}bob/").status_code == 404, "a page that is out of date"
+    assert "No request of yours" in mine.post(f"{JOIN}withdraw/", follow=True).text

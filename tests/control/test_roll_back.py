@@ -1,7 +1,10 @@
 """Going back to a saved state at the desk, without blaming anybody."""
 
+from pathlib import Path
+
 import pytest
 from django.test import Client
+from pytest_django import Settings
 
 from tests.control.scenes import harmed_run
 from tests.factories_runs import Swarm
@@ -45,11 +48,21 @@ def test_the_effect_is_said_before_and_credit_stays(desk: Client, swarm: Swarm) 
     assert event.text == "alice rolled the run back to epoch 2: the rate was too high"
 
 
-def test_files_of_a_state_are_those_of_its_lineage(desk: Client, swarm: Swarm) -> None:
+def test_files_of_a_state_are_those_of_its_lineage(
+    desk: Client, swarm: Swarm, settings: Settings, tmp_path: Path
+) -> None:
+    settings.CHECKPOINTS_DIR = tmp_path
     state = swarm.run.checkpoints.get(epoch=2)
     state.files = [{"name": "model.safetensors", "size": 9, "sha256": "a" * 64}]
     state.save()
-    for page in ("/control/runs/demo/", "/control/runs/demo/checkpoints/", "/runs/demo/"):
+    pages = ("/control/runs/demo/", "/control/runs/demo/checkpoints/", "/runs/demo/")
+    for page in pages:
+        text = desk.get(page).text
+        assert "/checkpoints/2/model.safetensors?lineage=1" not in text, f"{page}: it is not here"
+        assert "model.safetensors" in text, page
+    (tmp_path / "demo" / "1-00000002").mkdir(parents=True)
+    (tmp_path / "demo" / "1-00000002" / "model.safetensors").write_bytes(b"x")
+    for page in pages:
         assert "/checkpoints/2/model.safetensors?lineage=1" in desk.get(page).text, page
 
 

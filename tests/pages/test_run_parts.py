@@ -1,11 +1,13 @@
 """The parts of a run that have a page of their own: peers, configs, events, checkpoints."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import Settings
 
 from tests.factories import user_make
 from tests.pages.scenes import DRAFT, live_make, live_peer, run_open, run_scene
@@ -171,8 +173,14 @@ def test_older_events_come_on_demand(client: Client, alice: User) -> None:
     assert page(client, "events/?before=x").count("event-text") == 50
 
 
-def test_all_checkpoints_are_listed_page_by_page(client: Client, alice: User) -> None:
+def test_all_checkpoints_are_listed_page_by_page(
+    client: Client, alice: User, settings: Settings, tmp_path: Path
+) -> None:
+    settings.CHECKPOINTS_DIR = tmp_path
     run = run_open(alice)
+    for i in range(60):
+        (folder := tmp_path / run.slug / f"1-{i:08d}").mkdir(parents=True)
+        (folder / "model.safetensors").write_bytes(b"x")
     assert "No checkpoint here" in page(client, "checkpoints/")
     file: dict[str, Any] = {"name": "model.safetensors", "sha256": "ab" * 32, "size": 6_400_000}
     Checkpoint.objects.bulk_create(
@@ -185,6 +193,10 @@ def test_all_checkpoints_are_listed_page_by_page(client: Client, alice: User) ->
     assert "?page=2" in text
     assert page(client, "checkpoints/?page=2").count("model.safetensors</a>") == 10
     assert page(client).count("model.safetensors</a>") == 5
+    (folder / "model.safetensors").unlink()
+    for text in (page(client, "checkpoints/"), page(client)):
+        assert "checkpoints/59/model" not in text, "no link leads nowhere"
+        assert text.count("machine, not on this site") == 1
 
 
 @pytest.mark.parametrize("question", ["What runs on my machine?", "Who sees what?", "counted?"])

@@ -20,6 +20,7 @@ from web.runs.services import (
     join_request_approve,
     join_request_make,
     join_request_refuse,
+    join_request_withdraw,
     run_bar_add,
     run_bar_lift,
     run_clone,
@@ -174,3 +175,18 @@ def test_the_same_words_sent_twice_are_one_entry_of_the_audit_log(run: Run, bob:
     for text in ("Hello", "Hello", "Hello again"):
         join_request_make(bob, run, text)
     assert AuditEntry.objects.filter(code="run.join.asked").count() == 2
+
+
+def test_a_request_is_withdrawn_while_it_waits(run: Run, alice: User, bob: User) -> None:
+    asked = join_request_make(bob, run, "Hi.")
+    join_request_withdraw(bob, run)
+    assert not RunJoinRequest.objects.exists()
+    entry = AuditEntry.objects.get(code="run.join.withdrawn")
+    assert (entry.target, entry.actor_name, entry.data) == ("demo/bob", "bob", {"text": "Hi."})
+    with pytest.raises(AppError, match="withdrawn meanwhile"):
+        join_request_approve(alice, RunJoinRequest(pk=asked.pk or 1, run=run, user=bob))
+    with pytest.raises(AppError, match="No request of yours"):
+        join_request_withdraw(bob, run)
+    join_request_approve(alice, join_request_make(bob, run, "Again."))
+    with pytest.raises(AppError, match="No request of yours"):
+        join_request_withdraw(bob, run)

@@ -1,9 +1,7 @@
 """Calls of coordinators, and what they leave for everybody."""
 
-from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
@@ -27,7 +25,7 @@ from web.core.errors import AppError
 from web.monitoring.ingest import snapshot_ingest
 from web.monitoring.selectors import coordinator_device
 from web.monitoring.services.revocations import revocations_current, revocations_signed
-from web.runs.models import Checkpoint
+from web.runs.saved_files import saved_file_path
 from web.runs.selectors import run_get_visible
 from web.runs.services import checkpoint_register
 
@@ -77,7 +75,9 @@ def checkpoint_file(
     listed = next((file for file in checkpoint.files if file["name"] == name), None)
     if listed is None:
         raise AppError(ErrorCode.NOT_FOUND, "The manifest lists no such file.")
-    path = _path(run.slug, checkpoint, name)
+    path = saved_file_path(run.slug, checkpoint, name)
+    if path is None:
+        raise AppError(ErrorCode.NOT_FOUND, "The manifest lists no such file.")
     return file_answer(
         request, path, sha256=listed["sha256"], name=f"{slug}-{epoch}-{name}",
         is_public=run.is_open_to_all,
@@ -99,11 +99,3 @@ def revocations(request: HttpRequest, slug: str) -> dict[str, Any]:
         "peer_ids": revoked.peer_ids,
         "jws": revocations_signed(revoked, timezone.now()),
     }
-
-
-def _path(slug: str, checkpoint: Checkpoint, name: str) -> Path:
-    folder = Path(settings.CHECKPOINTS_DIR) / slug / f"{checkpoint.lineage}-{checkpoint.epoch:08d}"
-    path = (folder / name).resolve()
-    if path.parent != folder.resolve():  # names come from a manifest that others wrote
-        raise AppError(ErrorCode.NOT_FOUND, "The manifest lists no such file.")
-    return path

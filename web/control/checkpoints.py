@@ -17,6 +17,7 @@ from web.core.errors import AppError
 from web.monitoring.selectors import live_state
 from web.runs.models import Checkpoint, Run
 from web.runs.roles import Right
+from web.runs.saved_files import saved_states
 from web.runs.selectors import config_newest, lineage_path, run_is_organised_by
 from web.runs.services import run_rewind
 from web.workers.evaluation_selectors import evaluation_jobs, figures_text, jobs_by_checkpoint
@@ -118,13 +119,15 @@ def _row(
     end = path.get(checkpoint.lineage, -1)
     folder = f"{API_PREFIX}/runs/{checkpoint.run.slug}/checkpoints/{checkpoint.epoch}"
     saved_at: datetime = checkpoint.saved_at
+    saved = saved_states(checkpoint.run.slug, [checkpoint])[0]
     return {
         "checkpoint": checkpoint,
+        "is_here": saved.is_here,
         "saved_at": saved_at,
         "size": sum(int(file["size"]) for file in checkpoint.files),
         "files": [
             file | {"url": f"{folder}/{file['name']}?lineage={checkpoint.lineage}"}
-            for file in checkpoint.files
+            for file in saved.files
         ],
         "job": job,
         "figures": figures_text(job) if job and job.state == job.State.DONE else "",

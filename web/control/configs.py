@@ -10,8 +10,17 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from training.protocol.errors import ErrorCode
+from web.accounts.models import User
 from web.control.access import DeskRequest, run_desk
+from web.control.draftforms import (
+    based_on_of,
+    conflict_say,
+    revision_of,
+    revision_seen,
+    writer_require,
+)
 from web.control.draftview import (
+    changes_behind,
     differences,
     errors_elsewhere,
     errors_of,
@@ -25,16 +34,15 @@ from web.monitoring.fleet import situation_of
 from web.runs.catalogue import tasks_allowed
 from web.runs.config_diff import config_diff
 from web.runs.config_file import MAX_FILE, config_file_read
-from web.runs.draft_body import DraftError, body_of_form, body_own
+from web.runs.draft_body import DraftError, artifacts_of, body_of_form, body_own
 from web.runs.findings import Severity
-from web.runs.lifecycle import OVER
 from web.runs.lint import begins_lineage, blockers, lint
 from web.runs.models import ConfigDraft, Run
 from web.runs.selectors import (
     artifacts_stored,
     config_newest,
+    draft_is_behind,
     draft_of,
-    run_is_organised_by,
 )
 from web.runs.services import (
     DraftConflict,
@@ -54,10 +62,10 @@ MAX_ARTIFACT = 900_000
 @require_http_methods(["GET", "HEAD", "POST"])
 def draft_page(request: DeskRequest, run: Run) -> HttpResponse:
     """Write the next version: every field with its explanation, errors beside them."""
-    _writer_require(request, run)
+    writer_require(request, run)
     if request.method != "POST":
-        return render(request, "control/draft.html", _draft_context(run))
-    tasks, stored = tasks_allowed(), artifacts_stored()
+        return render(request, "control/draft.html", _draft_context(run, request.user))
+    tasks, stored = tasks_allowed(), artifacts_stored(run, request.user)
     draft = draft_of(run)
     known = draft.body if draft else {}
     task = request.POST.get("task.name", "")[:60]
@@ -65,7 +73,7 @@ def draft_page(request: DeskRequest, run: Run) -> HttpResponse:
     try:
         body = body_of_form(request.POST, fields_for(task, tasks), files)
         saved = draft_save(
-            request.user, run, body, revision=_revision(request), based_on=_based_on(request)
+            request.user, run, body, revision=revision_of(request), based_on=based_on_of(request)
         )
     except DraftError as error:
         raise AppError(ErrorCode.BODY_INVALID, f"Not saved. {error}") from error
@@ -81,7 +89,7 @@ def draft_page(request: DeskRequest, run: Run) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def draft_check_page(request: DeskRequest, run: Run) -> HttpResponse:
     """Say what the draft would do and what speaks against it; then publish it."""
-    _writer_require(request, run)
+    writer_require(request, run)
     draft = draft_of(run)
     if draft is None:
         messages.info(request, "There is no draft to check.")
@@ -103,10 +111,15 @@ def draft_check_page(request: DeskRequest, run: Run) -> HttpResponse:
     context["accepted"] = accepted
     try:
         version = draft_publish(
-            request.user, run, revision=_revision(request), findings=findings, accepted=accepted
+            request.user,
+            run,
+            revision=revision_of(request),
+            findings=findings,
+            accepted=accepted,
+            based_on=based_on_of(request),
         )
-    except DraftConflict:
-        messages.warning(request, "The draft was changed meanwhile: this is what it is now.")
+    except DraftConflict as conflict:
+        conflict_say(request, conflict, "Not published")
         return render(request, "control/draft_check.html", context, status=409)
     except AppError as error:
         if error.code != ErrorCode.BODY_INVALID:
@@ -122,9 +135,9 @@ def draft_check_page(request: DeskRequest, run: Run) -> HttpResponse:
 def draft_discard_view(request: DeskRequest, run: Run) -> HttpResponse:
     """Throw the draft away."""
     try:
-        draft_discard(request.user, run, revision=_revision_seen(request))
-    except DraftConflict:
-        messages.warning(request, "Not discarded: somebody changed the draft. This is it now.")
+        draft_discard(request.user, run, revision=revision_seen(request))
+    except DraftConflict as conflict:
+        conflict_say(request, conflict, "Not discarded")
         return redirect("control:draft", run.slug)
     messages.success(request, "The draft is discarded. The audit log keeps what it was.")
     return redirect("control:run", run.slug)
@@ -134,7 +147,7 @@ def draft_discard_view(request: DeskRequest, run: Run) -> HttpResponse:
 @require_POST
 def draft_file_view(request: DeskRequest, run: Run) -> HttpResponse:
     """Store a file, and name it in the draft."""
-    _writer_require(request, run)
+    writer_require(request, run)
     upload = request.FILES.get("artifact")
     if upload is None or upload.size is None or upload.size > MAX_ARTIFACT:
         messages.error(
@@ -158,7 +171,7 @@ def draft_file_view(request: DeskRequest, run: Run) -> HttpResponse:
 @require_POST
 def draft_import_view(request: DeskRequest, run: Run) -> HttpResponse:
     """Take a file as the draft, in place of the one that is there."""
-    _writer_require(request, run)
+    writer_require(request, run)
     upload = request.FILES.get("file")
     try:
         if upload is None:
@@ -168,9 +181,15 @@ def draft_import_view(request: DeskRequest, run: Run) -> HttpResponse:
         messages.error(request, f"Not imported. {error}")
         return redirect("control:draft", run.slug)
     try:
-        draft = draft_import(request.user, run, found.body, revision=_revision_seen(request))
-    except DraftConflict:
-        messages.warning(request, "Not imported: somebody changed the draft. This is it now.")
+        draft = draft_import(
+            request.user,
+            run,
+            found.body,
+            revision=revision_seen(request),
+            based_on=based_on_of(request),
+        )
+    except DraftConflict as conflict:
+        conflict_say(request, conflict, "Not imported")
         return redirect("control:draft", run.slug)
     errors = errors_of(run, draft.body, tasks_allowed())
     wrong = f" {len(errors)} of its values do not fit." if errors else ""
@@ -199,7 +218,7 @@ def config_export(request: DeskRequest, run: Run, version: int, form: str) -> Ht
     return _download(name, row.body) if form == "json" else _download(name, row.jws)
 
 
-def _draft_context(run: Run) -> dict[str, Any]:
+def _draft_context(run: Run, user: User) -> dict[str, Any]:
     draft, newest, tasks = draft_of(run), config_newest(run), tasks_allowed()
     body = draft.body if draft else body_own(newest.body) if newest else {}
     errors = errors_of(run, body, tasks)
@@ -209,12 +228,12 @@ def _draft_context(run: Run) -> dict[str, Any]:
         "draft": draft,
         "newest": newest,
         "groups": groups,
-        "files": file_rows(body, artifacts_stored()),
+        "files": file_rows(body, artifacts_stored(run, user)),
         "errors": errors,
         "elsewhere": errors_elsewhere(errors, groups),
         "revision": draft.revision if draft else 0,
         "based_on": draft.based_on if draft else newest.version if newest else 0,
-        "is_behind": bool(draft and newest and draft.based_on < newest.version),
+        "is_behind": draft_is_behind(draft, newest),
     }
 
 
@@ -239,6 +258,8 @@ def _check_context(run: Run, draft: ConfigDraft) -> dict[str, Any]:
         "num_blockers": len(blockers(findings)),
         "warnings": [f for f in findings if f.severity is Severity.WARNING],
         "diff": config_diff(newest.body, body) if newest else [],
+        "is_behind": draft_is_behind(draft, newest),
+        "behind": changes_behind(run, draft, newest, body),
         "begins_lineage": begins_lineage(config, situation.previous),
         "dialled": situation.dialled,
         "checked_at": now,
@@ -248,14 +269,15 @@ def _check_context(run: Run, draft: ConfigDraft) -> dict[str, Any]:
 def _conflict_page(
     request: DeskRequest, run: Run, mine: dict[str, Any], theirs: ConfigDraft
 ) -> HttpResponse:
-    apart, same = differences(mine, theirs.body, tasks_allowed())
+    files = file_rows(mine, artifacts_stored(run, request.user))
+    apart, same = differences(mine, theirs.body, tasks_allowed(), title=run.title)
     context = {
         "run": run,
         "theirs": theirs,
         "apart": apart,
         "same": same,
-        "files": [file for file in file_rows(mine, artifacts_stored()) if file["is_chosen"]],
-        "files_differ": mine.get("artifacts") != theirs.body.get("artifacts"),
+        "files": [file for file in files if file["is_chosen"]],
+        "files_differ": artifacts_of(mine) != artifacts_of(theirs.body),
     }
     return render(request, "control/draft_conflict.html", context, status=409)
 
@@ -267,24 +289,3 @@ def _download(name: str, content: dict[str, Any] | str) -> HttpResponse:
     response = HttpResponse(text, content_type=kind)
     response["Content-Disposition"] = f'attachment; filename="{name}"'
     return response
-
-
-def _revision(request: DeskRequest) -> int:
-    text = request.POST.get("revision", "")
-    return int(text) if text.isdecimal() and len(text) < 10 else -1
-
-
-def _revision_seen(request: DeskRequest) -> int | None:
-    return _revision(request) if "revision" in request.POST else None
-
-
-def _based_on(request: DeskRequest) -> int | None:
-    text = request.POST.get("based_on", "")
-    return int(text) if text.isdecimal() and len(text) < 10 else None
-
-
-def _writer_require(request: DeskRequest, run: Run) -> None:
-    if not run_is_organised_by(request.user, run):
-        raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run may change its config.")
-    if run.state in OVER:
-        raise AppError(ErrorCode.RUN_OVER, "A run that is over gets no new config: clone it.")

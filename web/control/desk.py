@@ -23,6 +23,7 @@ from web.runs.lifecycle import OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
 from web.runs.request_selectors import join_requests_open
 from web.runs.roles import Right
+from web.runs.saved_files import saved_states
 from web.workers.models import ManagedWorker, WorkerNode
 from web.workers.node_selectors import nodes_by_name, unknown_since
 from web.workers.nodes import is_away
@@ -71,7 +72,7 @@ def desk_context(request: DeskRequest, run: Run) -> dict[str, Any]:
         "configs": config_rows(run),
         "draft": getattr(run, "draft", None),
         "may_draft": may_move and run.state not in OVER,
-        "checkpoints": list(run.checkpoints.all()[:_SHOWN]),
+        "checkpoints": saved_states(run.slug, run.checkpoints.defer("manifest")[:_SHOWN]),
         "peers": peer_rows(run),
         "num_peers": run.peers.count(),
         "audit": audit_rows(audit_search(AuditQuery(run=run.slug))[:_SHOWN]),

@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from web.runs.catalogue import TaskInfo
-from web.runs.draft_body import artifacts_of, body_errors, text_at
-from web.runs.models import Artifact, Run
+from web.runs.config_diff import config_diff
+from web.runs.draft_body import artifacts_of, body_errors, body_own, text_at
+from web.runs.models import Artifact, ConfigDraft, Run, RunConfigVersion
 from web.runs.schema_fields import ConfigField, config_fields, params_fields
+from web.runs.selectors import draft_is_behind
 
 _TITLES: Final = {
     "": ("Run", "What it is called, when it ends, and who may take part."),
@@ -141,20 +143,48 @@ def files_ticked(
 
 
 def differences(
-    mine: Mapping[str, Any], theirs: Mapping[str, Any], tasks: Mapping[str, TaskInfo]
+    mine: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    tasks: Mapping[str, TaskInfo],
+    *,
+    title: str,
 ) -> tuple[list[dict[str, Any]], list[tuple[str, str]]]:
-    """Return the fields in which two drafts differ, and name and value of those that they share."""
+    """Return the fields in which two drafts differ, and name and value of those that they share.
+
+    Empty in one and its default in the other is the same; ``title`` is the run's, its default.
+    """
     seen: dict[str, ConfigField] = {}
     for body in (mine, theirs):
         seen |= {item.name: item for item in fields_for(task_named(body), tasks)}
     apart, same = [], []
     for item in seen.values():
+        if item.name == "title":
+            item = replace(item, default=title)
         one, other = text_at(mine, item), text_at(theirs, item)
-        if one != other:
+        default = FieldRow(item, "").default
+        if (one or default) != (other or default):
             apart.append({"field": item, "mine": one, "theirs": other})
         else:
             same.append((item.name, one))
     return apart, same
+
+
+def changes_behind(
+    run: Run, draft: ConfigDraft, newest: RunConfigVersion | None, mine: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return what versions since the draft was begun changed, each with what the draft makes of it.
+
+    ``mine`` is the config that publishing the draft would sign.
+    """
+    if newest is None or not draft_is_behind(draft, newest):
+        return []
+    base = run.configs.filter(version=draft.based_on).first()
+    then = {c["path"]: c["new"] for c in config_diff(newest.body, mine)}
+    return [
+        change | {"mine": then.get(change["path"], change["new"]),
+                  "is_taken_back": change["path"] in then}
+        for change in config_diff(body_own(base.body) if base else {}, body_own(newest.body))
+    ]  # fmt: skip
 
 
 def _choices(

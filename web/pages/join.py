@@ -22,7 +22,7 @@ from web.pages.requirements import needs_gpu, requirement_line
 from web.runs.models import Run
 from web.runs.request_selectors import approval_is_missing, asks_again_at, join_request_of
 from web.runs.selectors import config_current, run_get_visible
-from web.runs.services import join_request_make
+from web.runs.services import join_request_make, join_request_withdraw
 
 WHEEL_NAME = f"beeyard-{TRAINER_VERSION}-py3-none-any.whl"
 _SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,120}\.whl")
@@ -60,6 +60,21 @@ def join_ask(request: HttpRequest, slug: str) -> HttpResponse:
         messages.success(request, "Your request waits for an organiser.")
     else:
         messages.warning(request, "Not sent: at most 300 characters of plain text.")
+    return redirect("pages:join", slug)
+
+
+@login_required
+@require_POST
+def join_withdraw(request: HttpRequest, slug: str) -> HttpResponse:
+    """Take one's request back while it waits."""
+    run = run_get_visible(request.user, slug)
+    try:
+        join_request_withdraw(member_of(request), run)
+        messages.success(request, "Your request is withdrawn.")
+    except AppError as error:
+        if error.code != ErrorCode.BODY_INVALID:
+            raise
+        messages.warning(request, error.detail)
     return redirect("pages:join", slug)
 
 

@@ -14,6 +14,7 @@ from web.pages.leaderboard import PERIODS, period_of
 from web.pages.mine import strip_devices
 from web.pages.runview import run_view
 from web.runs.models import Run
+from web.runs.saved_files import saved_states
 from web.runs.selectors import run_get_visible
 
 BOARD_ROWS = 10
@@ -57,8 +58,8 @@ def checkpoints_page(request: HttpRequest, slug: str) -> HttpResponse:
     first = (number - 1) * CHECKPOINT_ROWS
     rows = list(run.checkpoints.defer("manifest")[first : first + CHECKPOINT_ROWS + 1])
     context = {
-        "run": run, "checkpoints": rows[:CHECKPOINT_ROWS], "page_number": number,
-        "has_next": len(rows) > CHECKPOINT_ROWS,
+        "run": run, "checkpoints": saved_states(slug, rows[:CHECKPOINT_ROWS]),
+        "page_number": number, "has_next": len(rows) > CHECKPOINT_ROWS,
     }  # fmt: skip
     return render(request, "pages/checkpoints.html", context)
 

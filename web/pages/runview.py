@@ -29,6 +29,7 @@ from web.pages.peersview import (
 from web.pages.requirements import requirement_line
 from web.runs.config_diff import config_diff
 from web.runs.models import Run
+from web.runs.saved_files import saved_states
 from web.runs.selectors import configs_last
 
 SERIES: Final = ("loss", "samples_per_second", "num_peers", "epoch", "samples_total")
@@ -75,7 +76,7 @@ def run_view(
         "requirement": requirement_line(config.body) if config else "",
         "events": events[:MAX_EVENTS],
         "has_older_events": len(events) > MAX_EVENTS,
-        "checkpoints": checkpoints,
+        "checkpoints": saved_states(run.slug, checkpoints),
         "wording": {"words": STATE_WORDS, "tones": STATE_TONES},
     }
     return context | peers_context(state, viewer, params) | charts_context(run, params, now)

@@ -47,6 +47,7 @@ urlpatterns = [
     path("runs/<slug:slug>/join/", join.join_page, name="join"),
     path("runs/<slug:slug>/join/waiting/", join.waiting_fragment, name="join_waiting"),
     path("runs/<slug:slug>/join/ask/", join.join_ask, name="join_ask"),
+    path("runs/<slug:slug>/join/withdraw/", join.join_withdraw, name="join_withdraw"),
     path("download/<str:name>", join.download, name="download"),
     path("devices/", devices.devices_page, name="devices"),
     path("devices/<str:public_id>/rename/", devices.rename, name="device_rename"),

@@ -13,6 +13,7 @@ from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
 from web.accounts.models import Device, User
 from web.core.errors import AppError
+from web.runs.draft_body import artifacts_of
 from web.runs.models import (
     Artifact,
     Checkpoint,
@@ -158,9 +159,23 @@ def draft_of(run: Run) -> ConfigDraft | None:
     return ConfigDraft.objects.select_related("edited_by").filter(run=run).first()
 
 
-def artifacts_stored() -> list[Artifact]:
-    """Return the files that a config may name, the newest first."""
-    return list(Artifact.objects.order_by("-id")[:MAX_ARTIFACTS])
+def draft_is_behind(draft: ConfigDraft | None, newest: RunConfigVersion | None) -> bool:
+    """Whether a version was published since the draft was begun."""
+    return draft is not None and newest is not None and draft.based_on < newest.version
+
+
+def artifacts_stored(run: Run, viewer: Viewer) -> list[Artifact]:
+    """Return the files to offer for a config, the newest first: the run's own.
+
+    Those are what its versions and its draft name. An admin sees what is stored for all runs.
+    """
+    found = Artifact.objects.order_by("-id")
+    if not (isinstance(viewer, User) and viewer.is_superuser):
+        draft = ConfigDraft.objects.filter(run=run).values_list("body__artifacts", flat=True)
+        named = run.configs.order_by().values_list("body__artifacts", flat=True).union(draft)
+        own = {str(a.get("sha256")) for files in named for a in artifacts_of({"artifacts": files})}
+        found = found.filter(sha256__in=own)
+    return list(found[:MAX_ARTIFACTS])
 
 
 def config_newest(run: Run) -> RunConfigVersion | None:

@@ -30,6 +30,7 @@ from web.runs.services.requests import (
     join_request_approve,
     join_request_make,
     join_request_refuse,
+    join_request_withdraw,
 )
 from web.runs.services.runs import (
     bootstrap_peers_mark,
@@ -59,6 +60,7 @@ __all__ = [
     "join_request_approve",
     "join_request_make",
     "join_request_refuse",
+    "join_request_withdraw",
     "run_bar_add",
     "run_bar_is_allowed",
     "run_bar_lift",

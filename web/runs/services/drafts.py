@@ -61,19 +61,30 @@ def draft_save(
 
 @transaction.atomic
 def draft_import(
-    actor: User, run: Run, body: Mapping[str, Any], *, revision: int | None = None
+    actor: User,
+    run: Run,
+    body: Mapping[str, Any],
+    *,
+    revision: int | None = None,
+    based_on: int | None = None,
 ) -> ConfigDraft:
     """Replace the run's draft by what a file holds; ``revision`` as in ``draft_discard``.
 
+    ``based_on`` is the version in force that the actor knows of; None: the draft's own.
+
     Raises:
         AppError: FORBIDDEN, RUN_OVER or BODY_INVALID.
-        DraftConflict: the draft has moved on.
+        DraftConflict: the draft has moved on, or a version was published since it was begun.
     """
     row = _lock(actor, run)
     draft = ConfigDraft.objects.filter(run=row).first()
     _revision_require(draft, revision)
+    known = draft.based_on if draft and based_on is None else based_on
+    if known is not None:
+        _newest_require(row, draft, known)
     before = draft.body if draft else None
     draft = draft or _create(actor, row, {})
+    draft.based_on = draft.based_on if known is None else known
     draft = _write(actor, row, draft, body_own(body), "run.draft.imported")
     if before is not None:
         audit_record(actor, "run.draft.replaced", row.slug, {"body": before})
@@ -126,14 +137,17 @@ def draft_publish(
     revision: int,
     findings: Sequence[Finding],
     accepted: Sequence[str] = (),
+    based_on: int | None = None,
 ) -> RunConfigVersion:
     """Sign the draft as the run's next version, and end the draft.
 
     ``findings`` are those of this draft now, ``accepted`` the codes of warnings that were ticked.
+    ``based_on`` is the version that the actor knowingly replaces; None: the draft's own.
 
     Raises:
         AppError: FORBIDDEN, RUN_OVER, or BODY_INVALID (it does not fit, or a finding forbids it).
-        DraftConflict: the draft has moved on since it was checked.
+        DraftConflict: the draft has moved on since it was checked, or a version was published
+            since it was begun.
     """
     row = _lock(actor, run)
     draft = ConfigDraft.objects.select_related("edited_by").filter(run=row).first()
@@ -141,16 +155,17 @@ def draft_publish(
         raise AppError(ErrorCode.BODY_INVALID, "There is no draft any more.")
     if draft.revision != revision:
         raise DraftConflict(draft)
+    _newest_require(row, draft, draft.based_on if based_on is None else based_on)
     against = [*blockers(findings), *unaccepted(findings, accepted)]
     if against:
         raise AppError(ErrorCode.BODY_INVALID, f"Not published. {against[0].sentence}")
+    draft.delete()
     version = run_config_publish(actor, row, draft.body)
     codes = sorted({f.code for f in findings if f.code in accepted})
     if codes:
         audit_record(
             actor, "run.warnings.accepted", row.slug, {"version": version.version, "codes": codes}
         )
-    draft.delete()
     return version
 
 

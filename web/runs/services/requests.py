@@ -79,10 +79,28 @@ def join_request_refuse(actor: User, asked: RunJoinRequest, reason: str, *, seen
     _decide(actor, asked, _State.REFUSED, _text_clean("reason", reason_require(reason)), seen)
 
 
+@transaction.atomic
+def join_request_withdraw(user: User, run: Run) -> None:
+    """Take one's own request back while nobody has decided; the audit log keeps what it said.
+
+    Raises:
+        AppError: BODY_INVALID (none of this person's waits).
+    """
+    row = Run.objects.select_for_update().get(pk=run.pk)
+    asked = join_request_of(row, user)
+    if asked is None or asked.state != _State.PENDING:
+        raise AppError(ErrorCode.BODY_INVALID, "No request of yours waits for a decision.")
+    asked.delete()
+    data = {"text": asked.text}
+    audit_record(user, "run.join.withdrawn", f"{row.slug}/{user.username}", data)
+
+
 def _decide(actor: User, asked: RunJoinRequest, state: str, reason: str, seen: str) -> None:
     run = Run.objects.select_for_update().get(pk=asked.run_id)
     right_require(actor, run, Right.MODERATE)
-    row = RunJoinRequest.objects.select_related("user").get(pk=asked.pk)
+    row = RunJoinRequest.objects.select_related("user").filter(pk=asked.pk).first()
+    if row is None:
+        raise AppError(ErrorCode.BODY_INVALID, "This request was withdrawn meanwhile.")
     is_refusal_late = state == _State.REFUSED and row.state != _State.PENDING
     is_other = bool(seen) and row.state != seen
     if row.state == _State.APPROVED or is_refusal_late or is_other:
