@@ -131,6 +131,31 @@ def test_the_share_of_devices_that_no_longer_fit_is_told() -> None:
     assert found(config_make(), hopeless)["devices_do_not_fit"].severity == "error"
 
 
+def test_what_is_not_known_of_memory_is_said() -> None:
+    of_model = found(config_make(), situation_make(size=None))["memory_unknown"]
+    assert "how large this task's model is" in of_model.sentence
+    fleet = replace(FLEET, num_devices=6)
+    some = found(config_make(), situation_make(fleet=fleet))
+    assert some["memory_unknown"].sentence.startswith("2 of 6 active devices do not say")
+    assert some["memory"].sentence.endswith("the other devices fit.")
+    none = found(config_make(), situation_make(fleet=replace(fleet, memory_bytes=())))
+    assert none["memory_unknown"].severity == "info"
+    assert "memory" not in none
+    assert "memory_unknown" not in found(config_make(), situation_make())
+
+
+def test_without_machines_of_its_own_a_run_is_reckoned_with_the_sites_and_that_is_said() -> None:
+    fleet = Fleet(is_of_run=False, num_site_trainers=9, site_samples_per_second=50.0)
+    codes = found(config_make(), situation_make(fleet=fleet))
+    assert "With all 9 trainers of the site's public runs" in codes["epoch_seconds_site"].sentence
+    assert "about 2 min" in codes["epoch_seconds_site"].sentence
+    assert "no_prediction" not in codes
+    own = replace(fleet, samples_per_second=100.0, num_trainers=4)
+    codes = found(config_make(), situation_make(fleet=own))
+    assert "today's swarm (4 trainers)" in codes["epoch_seconds"].sentence
+    assert "epoch_seconds_site" not in codes
+
+
 def test_a_larger_model_is_reckoned_to_be_slower() -> None:
     same = situation_make()
     twice = situation_make(size=replace(SIZE, work=2e9))

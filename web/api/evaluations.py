@@ -6,10 +6,10 @@ from typing import Any
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
 
+from web.accounts.names import public_name
 from web.api.auth import optional_auth
 from web.api.caching import cacheable
 from web.api.paging import Page, PageQuery, page_of
-from web.contributions.selectors import public_name
 from web.runs.selectors import run_get_visible
 from web.workers.evaluation_selectors import evaluation_jobs, metrics_of
 from web.workers.models import EvaluationJob

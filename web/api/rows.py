@@ -9,10 +9,11 @@ from training.protocol.errors import ErrorCode
 from training.protocol.names import TYP_RECEIPT
 from training.protocol.states import CreditState, RunState
 from web.accounts.models import User
+from web.accounts.names import public_name
 from web.api.run_schemas import RunOut
 from web.api.schemas import ProfileOut, ProfileRun
 from web.contributions.models import LedgerEntry
-from web.contributions.selectors import public_name, user_totals
+from web.contributions.selectors import user_totals
 from web.core.errors import AppError
 from web.core.keys import site_sign
 from web.monitoring.selectors import summaries_of

@@ -13,6 +13,7 @@ from training.protocol.api import BoardRow
 from training.protocol.errors import ErrorCode
 from training.protocol.states import CreditState
 from web.accounts.models import Device, User
+from web.accounts.names import HIDDEN_NAME
 from web.contributions.accounting import ranks_of
 from web.contributions.models import ContributionTotal, LedgerEntry
 from web.core.errors import AppError
@@ -25,8 +26,6 @@ PERIODS: Mapping[str, timedelta | None] = {
     "7d": timedelta(days=7),
     "24h": timedelta(hours=24),
 }
-HIDDEN_NAME = "a volunteer"
-"""Stands for accounts whose profile is not public."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +57,6 @@ class UserTotals:
     runs: list[dict[str, Any]]
     """``slug``, ``title``, ``samples``, ``epochs``, ``device_hours``, ``last_seen``; most samples
     first."""
-
-
-def public_name(user: User, viewer: Viewer = None) -> str:
-    """Return the name of an account as the viewer may read it."""
-    return user.username if user.is_profile_public or user == viewer else HIDDEN_NAME
 
 
 def leaderboard(

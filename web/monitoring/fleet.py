@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import F, Max, QuerySet
 
 from training.protocol.config import RunConfig
 from training.protocol.states import LiveState, Role, RunState
@@ -16,11 +16,12 @@ from web.runs.catalogue import TaskInfo, params_default, tasks_allowed
 from web.runs.findings import Fleet, Situation
 from web.runs.lint import size_of
 from web.runs.model_size import ModelSize
-from web.runs.models import Run
+from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import bootstrap_addresses, config_newest
 
 ACTIVE = timedelta(days=1)
 MAX_DEVICES = 5000
+MAX_RUNS = 50
 
 
 def situation_of(run: Run, config: RunConfig, now: datetime) -> Situation:
@@ -35,7 +36,7 @@ def situation_of(run: Run, config: RunConfig, now: datetime) -> Situation:
         state=RunState(run.state),
         epoch=live.epoch,
         previous=previous,
-        fleet=_fleet(run, config, now, live.num_peers, rate),
+        fleet=_fleet(run, config, now, live.num_peers, rate, tasks),
         dialled=addresses_dial(bootstrap_addresses(run, now=now)),
         tasks=frozenset(tasks),
         size=_size(config, tasks),
@@ -51,7 +52,12 @@ def _size(config: RunConfig | None, tasks: dict[str, TaskInfo]) -> ModelSize | N
 
 
 def _fleet(
-    run: Run, config: RunConfig, now: datetime, num_trainers: int, samples_per_second: float
+    run: Run,
+    config: RunConfig,
+    now: datetime,
+    num_trainers: int,
+    samples_per_second: float,
+    tasks: dict[str, TaskInfo],
 ) -> Fleet:
     active = Peer.objects.filter(heartbeat_at__gte=now - ACTIVE, role=Role.TRAINER)
     rows = _machines(active.filter(run=run))
@@ -60,6 +66,9 @@ def _fleet(
         rows = _machines(active.filter(run__is_public=True))
     memory = [int(m.get("gpu_memory_bytes") or m.get("memory_bytes") or 0) for m, _ in rows]
     wanted = config.min_trainer_version
+    num_site, site_rate = 0, 0.0
+    if rows and not is_of_run:
+        num_site, site_rate = _site_rate(_size(config, tasks), tasks, now)
     return Fleet(
         num_trainers=num_trainers,
         samples_per_second=samples_per_second,
@@ -67,11 +76,38 @@ def _fleet(
         memory_bytes=tuple(bytes_ for bytes_ in memory if bytes_ > 0),
         num_outdated=sum(not is_version_at_least(version, wanted) for _, version in rows),
         is_of_run=is_of_run,
+        num_site_trainers=num_site,
+        site_samples_per_second=site_rate,
     )
 
 
+def _site_rate(
+    size: ModelSize | None, tasks: dict[str, TaskInfo], now: datetime
+) -> tuple[int, float]:
+    """Return how many train in public runs now, and samples of ``size`` that they would compute.
+
+    Each run's samples count by its model's work; runs whose model's size is unknown are left out.
+    """
+    if size is None:
+        return 0, 0.0
+    newest = RunConfigVersion.objects.annotate(newest=Max("run__configs__version"))
+    found = newest.filter(version=F("newest"), run__is_public=True, run__state=RunState.OPEN)
+    configs = list(found.select_related("run").order_by("-pk")[:MAX_RUNS])
+    known, trainers, work = lives_read([c.run for c in configs]), 0, 0.0
+    for version in configs:
+        run = version.run
+        theirs = _size(RunConfig.model_validate(version.body), tasks)
+        live = live_now(run, known.get(run.pk), version, checkpoint_epoch=None, now=now)
+        if theirs is not None and live.state is not LiveState.UNKNOWN:
+            trainers += live.num_peers
+            work += live.samples_per_second * theirs.work
+    return trainers, work / size.work
+
+
 def _machines(peers: QuerySet[Peer]) -> list[tuple[dict[str, int], str]]:
-    """Return hardware and trainer version of each device, once."""
+    """Return hardware and trainer version of each device, once: of its newest membership."""
     rows = peers.order_by("-heartbeat_at").values_list("device_id", "hardware", "trainer_version")
-    found = {device: (hardware, version) for device, hardware, version in rows[:MAX_DEVICES]}
+    found: dict[int, tuple[dict[str, int], str]] = {}
+    for device, hardware, version in rows[:MAX_DEVICES]:
+        found.setdefault(device, (hardware, version))
     return list(found.values())

@@ -15,9 +15,9 @@ from training.protocol.keys import key_load
 from training.protocol.metrics import PeerMetrics, PeerObservation, SwarmSnapshot
 from training.protocol.names import TYP_METRICS
 from training.protocol.states import PeerState, Reach, Role
+from web.accounts.names import HIDDEN_NAME, public_name
 from web.contributions.claims import Member, Statement
 from web.contributions.detectors import Tick
-from web.contributions.selectors import HIDDEN_NAME, public_name
 from web.contributions.services import NOBODY, barred_reason
 from web.monitoring.models import Peer
 from web.runs.models import Run

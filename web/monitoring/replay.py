@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from training.protocol.states import LiveState, PeerState
-from web.contributions.selectors import public_name
+from web.accounts.names import public_name
 from web.monitoring.hardware import hardware_class_kept
 from web.monitoring.models import Peer, SwarmMoment
 from web.monitoring.moments import MAX_CLASSES, OTHERS, UNVERIFIED

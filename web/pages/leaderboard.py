@@ -6,7 +6,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from web.contributions.selectors import HIDDEN_NAME, leaderboard
+from web.accounts.names import HIDDEN_NAME
+from web.contributions.selectors import leaderboard
 from web.runs.selectors import run_get_visible
 
 PERIODS: Final[dict[str, str]] = {

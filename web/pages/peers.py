@@ -8,7 +8,8 @@ from django.views.decorators.http import require_safe
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
-from web.contributions.selectors import device_sums, public_name, receipts
+from web.accounts.names import public_name
+from web.contributions.selectors import device_sums, receipts
 from web.core.errors import AppError
 from web.monitoring.models import Peer
 from web.monitoring.observed import SITE_NAME

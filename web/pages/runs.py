@@ -8,7 +8,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from web.accounts.countries import country_name
-from web.contributions.selectors import HIDDEN_NAME, leaderboard
+from web.accounts.names import HIDDEN_NAME
+from web.contributions.selectors import leaderboard
 from web.monitoring.selectors import FEWEST_PEOPLE, run_countries, run_events
 from web.pages.leaderboard import PERIODS, period_of
 from web.pages.mine import strip_devices

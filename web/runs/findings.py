@@ -43,6 +43,10 @@ class Fleet:
     num_outdated: int = 0
     """Of these: have a trainer that the config calls too old."""
     is_of_run: bool = True
+    num_site_trainers: int = 0
+    """In the swarms of the site's public runs now; counted while the run has no machine itself."""
+    site_samples_per_second: float = 0.0
+    """What these would compute of the config's samples together; 0: not known."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,17 @@ def predicted_seconds(config: RunConfig, situation: Situation) -> float | None:
 
 
 def _epoch(config: RunConfig, situation: Situation) -> Iterator[Finding]:
-    seconds = predicted_seconds(config, situation)
+    seconds, fleet = predicted_seconds(config, situation), situation.fleet
+    if seconds is None and fleet.site_samples_per_second >= _STILL:
+        there = config.swarm.target_batch_size / fleet.site_samples_per_second
+        yield Finding(
+            "epoch_seconds_site",
+            Severity.INFO,
+            f"Nobody trains this run yet. With all {fleet.num_site_trainers} trainers of the "
+            f"site's public runs an epoch would take about {duration_words(there)}.",
+            "Look again when trainers have joined.",
+        )
+        return
     if seconds is None:
         yield Finding(
             "no_prediction",
@@ -84,7 +94,22 @@ def _epoch(config: RunConfig, situation: Situation) -> Iterator[Finding]:
 
 def _memory(config: RunConfig, situation: Situation) -> Iterator[Finding]:
     size, known = situation.size, situation.fleet.memory_bytes
-    if size is None or not known:
+    num_unknown = max(0, situation.fleet.num_devices - len(known))
+    if size is None:
+        yield Finding(
+            "memory_unknown",
+            Severity.INFO,
+            "The site does not know how large this task's model is, so it cannot say who fits.",
+        )
+        return
+    if num_unknown:
+        yield Finding(
+            "memory_unknown",
+            Severity.INFO,
+            f"{num_unknown} of {situation.fleet.num_devices} active devices do not say how much "
+            "memory they have: whether they fit is not known.",
+        )
+    if not known:
         return
     too_small = sum(memory < size.memory_bytes for memory in known)
     before = situation.previous_size
@@ -93,7 +118,8 @@ def _memory(config: RunConfig, situation: Situation) -> Iterator[Finding]:
     )
     need = size_words(size.memory_bytes)
     if not too_small:
-        yield Finding("memory", Severity.INFO, f"A trainer needs about {need}; all devices fit.")
+        who = "the other devices" if num_unknown else "all devices"
+        yield Finding("memory", Severity.INFO, f"A trainer needs about {need}; {who} fit.")
         return
     whose = "devices of this run" if situation.fleet.is_of_run else "devices of this site"
     share = 100 * (no_longer or too_small) / len(known)

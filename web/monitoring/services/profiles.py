@@ -5,7 +5,7 @@ from collections.abc import Collection
 from django.utils import timezone
 
 from web.accounts.models import User
-from web.contributions.selectors import HIDDEN_NAME
+from web.accounts.names import HIDDEN_NAME
 from web.monitoring.feed import peer_line
 from web.monitoring.live import live_stored, live_write, run_lock
 from web.monitoring.models import Peer, RunEvent

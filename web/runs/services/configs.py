@@ -17,6 +17,7 @@ from training.protocol.errors import ErrorCode
 from training.protocol.names import TYP_CONFIG
 from training.protocol.states import RunState
 from web.accounts.models import User
+from web.accounts.names import public_name
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.core.keys import site_sign
@@ -72,9 +73,10 @@ def run_config_publish(actor: User, run: Run, draft: Mapping[str, Any]) -> RunCo
         raise AppError(ErrorCode.RUN_OVER)
     previous = row.configs.order_by("-version").first()
     config = config_check(row, draft, previous=previous)
-    version = _store(actor, row, config, previous)
-    text = f"{actor.get_username()} published config version {version.version}"
+    version = _store(actor, row, config)
+    text = f"{public_name(actor)} published config version {version.version}"
     run_changed.send(Run, run=run, kind="config.published", text=text)
+    _audit(actor, version, previous)
     return version
 
 
@@ -112,39 +114,40 @@ def run_rewind(
     config = RunConfig.model_validate(previous.body).model_copy(update=changes)
     lineages = [lineage for lineage, _ in lineage_path(row)]
     row.checkpoints.filter(lineage__in=lineages, epoch__gt=start.epoch).delete()
-    version = _store(actor, row, config, previous)
+    version = _store(actor, row, config)
     why = reason.strip()[:200]
-    text = f"{actor.get_username()} rolled the run back to epoch {start.epoch}"
+    text = f"{public_name(actor)} rolled the run back to epoch {start.epoch}"
     run_changed.send(Run, run=run, kind="run.rolled_back", text=f"{text}: {why}" if why else text)
+    _audit(actor, version, previous)
     data = {"epoch": start.epoch, "lineage": version.lineage} | ({"reason": why} if why else {})
     audit_record(actor, "run.rolled.back", row.slug, data)
     return version
 
 
-def _store(
-    actor: User, row: Run, config: RunConfig, previous: RunConfigVersion | None
-) -> RunConfigVersion:
-    """Sign and keep a version, with its audit row."""
+def _store(actor: User, row: Run, config: RunConfig) -> RunConfigVersion:
+    """Sign and keep a version."""
     jws, expires_at = _sign(config, timezone.now())
-    body = config.model_dump(mode="json")
-    version = RunConfigVersion.objects.create(
+    return RunConfigVersion.objects.create(
         run=row,
         version=config.version,
         lineage=config.lineage,
-        body=body,
+        body=config.model_dump(mode="json"),
         jws=jws,
         sha256=hashlib.sha256(jws.encode()).hexdigest(),
         expires_at=expires_at,
         published_by=actor,
     )
-    paths = [change["path"] for change in config_diff(previous.body, body)] if previous else []
-    audit_record(
-        actor,
-        "run.config.published",
-        row.slug,
-        {"version": version.version, "lineage": version.lineage, "changed": paths},
-    )
-    return version
+
+
+def _audit(actor: User, version: RunConfigVersion, previous: RunConfigVersion | None) -> None:
+    """Write down that a version was published: last, see ``web.core.audit``."""
+    changes = config_diff(previous.body, version.body) if previous else []
+    data = {
+        "version": version.version,
+        "lineage": version.lineage,
+        "changed": [change["path"] for change in changes],
+    }
+    audit_record(actor, "run.config.published", version.run.slug, data)
 
 
 @transaction.atomic

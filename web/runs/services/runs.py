@@ -11,6 +11,7 @@ from django.utils import timezone
 from training.protocol.errors import ErrorCode
 from training.protocol.states import RunState
 from web.accounts.models import User
+from web.accounts.names import public_name
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.lifecycle import (
@@ -131,18 +132,19 @@ def _move(
         raise AppError(code, str(error)) from error
     if action is RunAction.OPEN and not row.configs.exists():
         raise AppError(ErrorCode.CONFIG_MISSING, "A run opens with a published config only.")
-    name = actor.get_username() if actor else ""
+    name = public_name(actor) if actor else ""
     row.state, row.state_changed_at, row.state_until = new, timezone.now(), until
     row.state_reason = state_sentence(action, name, reason, until)
     fields = ("state", "state_reason", "state_changed_at", "state_until")
     row.save(update_fields=fields)
     for field in fields:
         setattr(run, field, getattr(row, field))
+    text = f"The run was {row.state_reason}"
+    run_changed.send(Run, run=run, kind="state.changed", text=text)
     data = {"old": str(old), "new": str(new), "reason": reason[:300]}
     if until is not None:
         data["until"] = until.isoformat()
     audit_record(actor, "run.state.changed", run.slug, data)
-    run_changed.send(Run, run=run, kind="state.changed", text=f"The run was {row.state_reason}")
     return run
 
 
@@ -157,7 +159,7 @@ def run_message_send(actor: User, run: Run, text: str) -> None:
     if not 0 < len(line) <= MAX_MESSAGE:
         raise AppError(ErrorCode.BODY_INVALID, f"text: 1 to {MAX_MESSAGE} characters are needed.")
     with transaction.atomic():
-        said = f"{actor.get_username()} says: {line}"
+        said = f"{public_name(actor)} says: {line}"
         run_changed.send(Run, run=run, kind="message.sent", text=said)
         audit_record(actor, "run.message.sent", run.slug, {"text": line})
 

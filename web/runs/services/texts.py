@@ -4,6 +4,7 @@ from django.db import transaction
 
 from training.protocol.errors import ErrorCode
 from web.accounts.models import User
+from web.accounts.names import public_name
 from web.core.audit import audit_record
 from web.core.errors import AppError
 from web.runs.models import Run
@@ -60,7 +61,7 @@ def run_describe(
         setattr(row, name, value)
         setattr(run, name, value)
     row.save(update_fields=list(changed))
-    text = f"{actor.get_username()} changed the run's {_listed(changed)}"
+    text = f"{public_name(actor)} changed the run's {_listed(changed)}"
     run_changed.send(Run, run=row, kind="run.described", text=text)
     before, after = ({name: pair[side] for name, pair in changed.items()} for side in (0, 1))
     audit_record(actor, "run.described", row.slug, {"before": before, "after": after})
