@@ -42,6 +42,34 @@ PINNED = {
 }
 SIGNED_IN = {RUN: 14, f"{RUN}leaderboard/": 6, "/devices/": 7, "/account/": 4}
 
+HISTORY = f"{RUN}history/"
+KEPT = {
+    HISTORY: 12,
+    f"{HISTORY}part/?from=2026-01-01T00:00:00Z": 12,
+    f"{HISTORY}moment/?at=2026-01-01T00:00:00Z": 3,
+    f"{HISTORY}throughput.csv": 3,
+    f"{HISTORY}epochs.csv": 6,
+    f"{HISTORY}marks.csv": 4,
+    f"{RUN}series.csv": 6,
+    f"{API}series/": 4,
+    f"{API}throughput/": 3,
+    f"{API}marks/": 4,
+    f"{API}evaluations/": 3,
+    f"{API}revocations/": 2,
+    f"{API}leaderboard/?format=csv": 3,
+    f"{API}badge.svg": 5,
+    "/api/v1/users/bee0/": 3,
+    "/api/v1/users/bee0/badge.svg": 2,
+}
+"""The second time: what a process keeps of the swarm and of long charts is kept by then."""
+KEPT_SIGNED_IN = {
+    f"{RUN}why/": 12,
+    f"{API}why/": 10,
+    f"{RUN}join/": 6,
+    "/api/v1/me/": 2,
+    "/api/v1/me/devices/": 4,
+}
+
 
 def queries(client: Client, path: str) -> int:
     with CaptureQueriesContext(connection) as context:
@@ -77,3 +105,20 @@ def test_volunteers_pages_take_as_many_queries_as_are_pinned(
     user = User.objects.get(username="bee1")
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     assert {path: queries(client, path) for path in SIGNED_IN} == SIGNED_IN
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("num_people", [2, 9])
+def test_charts_files_and_accounts_take_as_many_queries_as_are_pinned(
+    num_people: int, client: Client, alice: User
+) -> None:
+    scene(alice, num_people)
+
+    def kept(path: str) -> int:
+        queries(client, path)
+        return queries(client, path)
+
+    assert {path: kept(path) for path in KEPT} == KEPT
+    user = User.objects.get(username="bee1")
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    assert {path: kept(path) for path in KEPT_SIGNED_IN} == KEPT_SIGNED_IN
