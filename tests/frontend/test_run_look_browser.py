@@ -22,6 +22,8 @@ LOOK = os.environ.get("BEEYARD_LOOK", "")
 """A folder that keeps the pictures."""
 NAMES = ("erin", "a-volunteer-with-a-long-name", "maya", "noor", "sam", "tomas", "yuki", "zoe")
 MACHINES = ("cpu", "Tesla T4", "NVIDIA GeForce RTX 3090", "NVIDIA A100-SXM4-80GB")
+CUT = """[...document.querySelectorAll(".tile .small")].some(
+  (words) => words.scrollWidth > words.clientWidth)"""
 
 pytestmark = [
     pytest.mark.e2e,
@@ -76,6 +78,12 @@ def test_the_page_of_a_run_fits_with_peers_of_every_state(
         page.evaluate("scrollTo(0, document.body.scrollHeight)")
         page.wait_for_timeout(500)
         assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), view
+        assert not page.evaluate(CUT), "the words of a tile are whole"
+        if view == "table":
+            card = page.locator("#peers").bounding_box()
+            for chip in page.locator("[data-peers] [data-cell=state]").all():
+                box = chip.bounding_box()
+                assert box["x"] + box["width"] <= card["x"] + card["width"], "its state is in sight"
         page.evaluate("scrollTo(0, 0)")
         name = f"run-{view}-{size['width']}-{scheme}.png"
         page.screenshot(path=Path(LOOK or tmp_path) / name, full_page=True)
