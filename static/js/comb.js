@@ -19,7 +19,7 @@ export function epochShares(state) {
     shares.push({ key, name, samples: peer.samples_accumulated, slot: String(index % NUM_SLOTS) });
     rest -= peer.samples_accumulated;
   }
-  if (rest > 0) shares.push({ key: "", name: "Others", samples: rest, slot: "others" });
+  if (rest > 0) shares.push({ key: "", name: "Just reported", samples: rest, slot: "others" });
   return shares;
 }
 

@@ -62,8 +62,8 @@ def epoch_shares(state: Mapping[str, Any]) -> tuple[Share, ...]:
             samples = peer["samples_accumulated"]
             shares.append(Share(key, name, samples, slot, samples / target))
     rest = total - sum(share.samples for share in shares)
-    if rest > 0:
-        shares.append(Share("", "Others", rest, OTHERS, rest / target))
+    if rest > 0:  # the sum is newer than what trainers have signed for
+        shares.append(Share("", "Just reported", rest, OTHERS, rest / target))
     return tuple(shares)
 
 
