@@ -1,4 +1,4 @@
-"""A second node beside a site: its own folder and queue, and only addresses to go by."""
+"""A second node beside a site: its own folder and queue, and only Redis to go by."""
 
 import os
 import re
@@ -34,14 +34,15 @@ run_transition(organiser, run, "open")
 
 @dataclass
 class Node:
-    """``manage.py node`` with nothing of the site's but two addresses."""
+    """``manage.py node`` with nothing of the site's but the address of its Redis."""
 
     site: Installation
     data: Path
     process: "subprocess.Popen[str] | None" = None
 
     def start(self) -> None:
-        own = {"BEEYARD_NODE": "annex", "BEEYARD_DATA": str(self.data), **addresses(self.site)}
+        redis = addresses(self.site)["REDIS_URL"]
+        own = {"BEEYARD_NODE": "annex", "BEEYARD_DATA": str(self.data), "REDIS_URL": redis}
         with (self.data.parent / "node.log").open("a") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "node"],

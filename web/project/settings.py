@@ -109,11 +109,8 @@ TEMPLATES = [
 ]
 
 # --- database ------------------------------------------------------------------------------
-DATABASES = {
-    "default": dj_database_url.parse(
-        env_text("DATABASE_URL", f"sqlite:///{DATA_DIR / 'db.sqlite3'}"), conn_max_age=60
-    )
-}
+DATABASE_URL = env_text("DATABASE_URL", f"sqlite:///{DATA_DIR / 'db.sqlite3'}")
+DATABASES = {"default": dj_database_url.parse(DATABASE_URL, conn_max_age=60)}
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     DATABASES["default"]["CONN_MAX_AGE"] = 0
     DATABASES["default"]["OPTIONS"] = {

@@ -14,6 +14,7 @@ from web.workers.models import ManagedWorker
 from web.workers.nodes import NodeTaken, node_beat
 from web.workers.removal import strays_end
 from web.workers.services import managed_worker_reconcile, managed_workers_reconcile
+from web.workers.site_database import database_tell
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +28,8 @@ def node_look_task(is_home: bool) -> None:
     except NodeTaken as error:
         logger.error("this node does nothing: %s", error)
         return
+    if is_home:
+        database_tell()
     if node.started_at == now:  # it is new, or was away
         strays_end()
     managed_workers_reconcile()

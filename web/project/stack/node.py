@@ -12,6 +12,7 @@ from types import FrameType
 from django.conf import settings
 from django.db import DatabaseError, connections
 from django.utils import timezone
+from redis.exceptions import RedisError
 
 from training.protocol.names import ENV_DATA, ENV_PROCESS
 from web.project.env import env_text
@@ -23,10 +24,40 @@ from web.workers.launcher import site_url
 from web.workers.nodes import NodeTaken, node_beat, node_leave, node_queue
 from web.workers.processes import marked_processes, processes_kill, wait_until
 from web.workers.services import workers_stop_all
+from web.workers.site_database import database_ask
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 _CELERY_SECONDS = 20.0
 _AGAIN_SECONDS = 3.0
+
+
+def database_find() -> bool:
+    """Put the site's DATABASE_URL into the environment, by what the site says in Redis.
+
+    Return whether it was put there: False when it is there already, or no Redis is named.
+
+    Raises:
+        PreflightError: with one sentence.
+    """
+    if env_text("DATABASE_URL") or not env_text("REDIS_URL"):
+        return False
+    try:
+        found = database_ask()
+    except RedisError as error:
+        raise PreflightError(f"REDIS_URL cannot be used ({error}).") from error
+    if found is None:
+        raise PreflightError(
+            "the site has not said in Redis where its database is: start it first, at this very "
+            "version, or set DATABASE_URL."
+        )
+    path = found.removeprefix("sqlite:///")
+    if path != found and not Path(path).exists():
+        raise PreflightError(
+            "the site keeps its data in a file of its own machine (SQLite): nodes on other "
+            "machines need PostgreSQL; see docs/howto/add-a-node.md."
+        )
+    os.environ["DATABASE_URL"] = found
+    return True
 
 
 def node_run(terminal: Terminal) -> int:
