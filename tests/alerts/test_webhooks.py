@@ -333,3 +333,15 @@ def test_old_entries_of_the_log_are_forgotten_and_what_waits_is_not(run: Run, al
 def test_a_delivery_cannot_lose_its_webhook(run: Run) -> None:
     with pytest.raises(IntegrityError):
         WebhookDelivery.objects.create(event="x", body={}, created_at=timezone.now())
+
+
+@pytest.mark.parametrize(
+    "url", ["http://1\u30021\u30021\u30021/hook", "https://b\u00fccher.example/"]
+)
+def test_a_host_in_other_letters_is_refused_in_words_and_never_a_crash(url: str) -> None:
+    with pytest.raises(guard.RefusedAddress, match="ASCII"):
+        guard.url_check(url)
+    letter = posting.Letter(url, b"{}", "secret", "alert.opened", "id")
+    outcome = posting.letter_post(letter)
+    assert not outcome.is_delivered
+    assert "ASCII" in outcome.text

@@ -121,6 +121,12 @@ def test_rules_mail_and_webhooks_are_set_at_the_desk(
     for wanted in ("0", "1"):
         desk.post("/control/runs/demo/alerts/mail/", {"is_wanted": wanted})
         assert AlertMail.objects.filter(run=run).count() == int(wanted)
+    AlertMail.objects.all().delete()
+    User.objects.update(email="")
+    for address in ("/control/runs/demo/alerts/mail/", "/control/alerts/mail/"):
+        told = desk.post(address, {"is_wanted": "1"}, follow=True).text
+        assert "has no e-mail address" in told or "Only the site" in told
+    assert not AlertMail.objects.exists()
     answer = desk.post("/control/runs/demo/webhooks/", {"url": "http://127.0.0.1/"})
     assert "private networks are not called" in answer.text
     answer = desk.post("/control/runs/demo/webhooks/", {"url": "https://example.org/hook"})

@@ -63,7 +63,8 @@ def test_a_run_shows_its_own_acts_only(desk: Client, run: Run) -> None:
 @pytest.mark.parametrize(
     ("query", "count"),
     [("actor=alice&code=run.state", 2), ("actor=bob", 0), ("target=nothing", 0),
-     ("since=2020-01-01&code=run.member", 1), ("until=2020-01-01", 0), ("q=disk", 0),
+     ("since=2020-01-01&code=run.member", 1), ("until=2020-01-01", 0),
+     ("until=9999-12-31&code=run.member", 1), ("q=disk", 0),
      ("since=rubbish&code=run.member", 1), ("run=other", None), ("page=99999&code=run.member", 1)],
 )  # fmt: skip
 def test_acts_are_filtered(desk: Client, run: Run, query: str, count: int | None) -> None:

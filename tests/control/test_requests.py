@@ -103,6 +103,18 @@ def test_a_page_that_is_out_of_date_decides_nothing(run: Run, alice: User, bob: 
     assert RunJoinRequest.objects.get().state == "approved"
 
 
+def test_only_words_that_were_read_are_approved(run: Run, alice: User, bob: User) -> None:
+    join_request_make(bob, run, "I study.")
+    desk = page_of(alice)
+    assert 'name="words" value="I study."' in desk.get(f"{DESK}bob/").text
+    join_request_make(bob, run, "I sell.")
+    late = {"decision": "approved", "seen": "pending", "words": "I study."}
+    assert "written something else" in desk.post(f"{DESK}bob/", late, follow=True).text
+    assert RunJoinRequest.objects.get().state == "pending"
+    desk.post(f"{DESK}bob/", late | {"words": "I sell."})
+    assert RunJoinRequest.objects.get().state == "approved"
+
+
 def test_a_banned_person_waits_in_no_queue(run: Run, alice: User, bob: User) -> None:
     join_request_make(bob, run, "")
     User.objects.filter(pk=bob.pk).update(banned_at=run.created_at)

@@ -49,7 +49,7 @@ def test_a_role_is_given_and_taken_with_its_effect_said(run: Run, alice: User, b
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"username": "nobody-at-all", "part": "viewer"}, 404),
+        ({"username": "nobody-at-all", "part": "viewer"}, 200),
         ({"username": "bob", "part": "king"}, 200),
         ({}, 200),
         ({"username": "alice", "part": "viewer"}, 422),
@@ -83,3 +83,21 @@ def test_an_organiser_who_leaves_is_led_away_from_the_desk(
     answer = client_of(bob).post(f"{PAGE}bob/take/", {"reason": "done"}, follow=True)
     assert answer.status_code == 200
     assert "no role in The demo run any more" in answer.text
+
+
+def test_a_name_that_nobody_has_is_said_at_its_field_and_kept(run: Run, alice: User) -> None:
+    page = client_of(alice).post(f"{PAGE}give/", {"username": "bobb", "part": "viewer"}).text
+    assert "Nobody here has this name" in page
+    assert 'value="bobb"' in page
+
+
+def test_volunteers_are_listed_and_can_be_removed(run: Run, alice: User, bob: User) -> None:
+    RunMember.objects.create(run=run, user=bob, part=Part.VOLUNTEER)
+    page = client_of(alice).get(PAGE).text
+    assert "Volunteers who were let in" in page
+    assert f"{PAGE}bob/take/" in page
+
+
+def test_the_case_of_a_name_does_not_matter(run: Run, alice: User, bob: User) -> None:
+    client_of(alice).post(f"{PAGE}give/", {"username": "Bob", "part": "viewer"})
+    assert RunMember.objects.get(run=run, user=bob).part == Part.VIEWER

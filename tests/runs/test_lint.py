@@ -250,3 +250,19 @@ def test_more_memory_never_makes_more_devices_unfit(
 
     larger = replace(fleet, memory_bytes=tuple(m + extra for m in fleet.memory_bytes))
     assert badness(larger) <= badness(fleet)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [
+        ("0.1.0", None), ("v0.1", None), ("0.0.9", None),
+        ("9.0.0", "trainer_version_unknown"), ("0.1.0.1", "trainer_version_unknown"),
+        ("banana", "trainer_version_unreadable"), ("1.x", "trainer_version_unreadable"),
+    ],
+)  # fmt: skip
+def test_a_version_that_no_trainer_has_or_that_is_none_is_an_error(
+    version: str, code: str | None
+) -> None:
+    found = lint(config_make(min_trainer_version=version), situation_make())
+    codes = {f.code for f in found if f.code.startswith("trainer_version")}
+    assert codes == ({code} if code else set())

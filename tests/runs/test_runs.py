@@ -190,3 +190,23 @@ def test_fresh_addresses_are_handed_out_newest_first_and_older_ones_only_in_need
     assert bootstrap_addresses(run, now=later) == ["/b/p2p/QmB"]
     bootstrap_peers_mark(run, 1, ["/b/p2p/QmB"], later + timedelta(days=8))
     assert BootstrapPeer.objects.count() == 1
+
+
+def test_a_draft_that_is_given_up_stays_unseen(alice: User, client: Client) -> None:
+    run = run_make(alice, is_open=False)
+    run_transition(alice, run, "archive")
+    assert client.get("/runs/demo/").status_code == 404
+    assert "The demo run" not in client.get("/").text
+    assert AuditEntry.objects.get(code="run.state.changed").data["is_public"] == "no"
+    client.force_login(alice)
+    assert client.get("/runs/demo/").status_code == 200
+
+
+def test_a_run_that_was_open_is_still_seen_once_it_is_archived(alice: User, client: Client) -> None:
+    run = run_make(alice)
+    run_transition(alice, run, "finish")
+    run_complete(run)
+    run.refresh_from_db()
+    if run.state != RunState.ARCHIVED:
+        run_transition(alice, run, "archive")
+    assert client.get("/runs/demo/").status_code == 200

@@ -12,7 +12,7 @@ from web.core.errors import AppError
 from web.core.models import AuditEntry
 from web.monitoring.models import RunEvent
 from web.runs.models import Run
-from web.runs.services import run_describe
+from web.runs.services import run_describe, texts
 
 TEXTS: dict[str, Any] = {
     "title": "Bees write",
@@ -94,3 +94,19 @@ def test_others_change_nothing(bob: User, run: Run) -> None:
     with pytest.raises(AppError) as error:
         run_describe(bob, run, **TEXTS)
     assert error.value.code == ErrorCode.FORBIDDEN
+
+
+def test_whoever_watches_a_run_that_becomes_private_is_looked_at_at_once(
+    alice: User,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    looks: list[str] = []
+    monkeypatch.setattr(texts, "access_changed_publish", lambda: looks.append("look"))
+    with django_capture_on_commit_callbacks(execute=True):
+        run_describe(alice, run, **TEXTS)
+    assert looks == []
+    with django_capture_on_commit_callbacks(execute=True):
+        run_describe(alice, run, **{**TEXTS, "is_public": False})
+    assert looks == ["look"]

@@ -29,9 +29,11 @@ def url_check(url: str) -> tuple[str, int]:
     except ValueError:
         raise RefusedAddress("This is not an address.") from None
     if parts.scheme not in ALLOWED_SCHEMES or not parts.hostname:
-        raise RefusedAddress("The address begins with https:// and a host.")
+        raise RefusedAddress("The address begins with https:// (or http://) and a host.")
     if parts.username or parts.password:
         raise RefusedAddress("The address must not hold a name or password.")
+    if not parts.hostname.isascii():
+        raise RefusedAddress("The host is written in ASCII letters, such as xn--bcher-kva.example.")
     if not url.isprintable() or " " in url:
         raise RefusedAddress("The address must not hold spaces or control characters.")
     return parts.hostname, port or (443 if parts.scheme == "https" else 80)

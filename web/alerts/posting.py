@@ -55,7 +55,7 @@ def letter_post(letter: Letter, *, is_private_allowed: bool = False) -> Outcome:
         outcome = Outcome(False, str(error))
     except TimeoutError:
         outcome = Outcome(False, f"No answer within {TOTAL_SECONDS:.0f} s.")
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         outcome = Outcome(False, f"The connection failed: {type(error).__name__}.")
     seconds = round(time.monotonic() - began, 3)
     return Outcome(outcome.is_delivered, outcome.text[:200], outcome.status, seconds)

@@ -238,11 +238,14 @@ def alert_mail_set(actor: User, run: Run | None, *, is_wanted: bool) -> None:
     """Say whether the actor wants the alerts of a run (None: of the site) by mail.
 
     Raises:
-        AppError: FORBIDDEN.
+        AppError: FORBIDDEN, or BODY_INVALID (the account has no address).
     """
     allowed = run_is_organised_by(actor, run) if run else actor.is_staff
     if not allowed:
         raise AppError(ErrorCode.FORBIDDEN, "Only organisers of this run get its alerts.")
+    if is_wanted and not actor.email:
+        text = "Your account has no e-mail address: add one on your account's page, then ask again."
+        raise AppError(ErrorCode.BODY_INVALID, text)
     mails = AlertMail.objects.filter(run=run, user=actor)
     was_wanted = mails.exists()
     if was_wanted == is_wanted:

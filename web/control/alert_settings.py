@@ -12,9 +12,10 @@ from web.accounts.models import User
 from web.alerts.models import AlertMail, Webhook, WebhookDelivery
 from web.alerts.sealed import SealError, seal, unseal
 from web.alerts.selectors import values_of
-from web.alerts.services import alert_mail_set, alert_settings_change
+from web.alerts.services import alert_settings_change
 from web.alerts.webhooks import webhook_create, webhook_delete, webhook_enable, webhook_test
 from web.control.access import DeskRequest, run_desk
+from web.control.alerts import mail_set
 from web.control.forms_alerts import RulesForm, WebhookForm
 from web.control.refusals import form_refused
 from web.core.errors import AppError
@@ -53,9 +54,8 @@ def settings_page(request: DeskRequest, run: Run) -> HttpResponse:
 def mail_post(request: DeskRequest, run: Run) -> HttpResponse:
     """Begin or end one's own mail."""
     is_wanted = request.POST.get("is_wanted") == "1"
-    alert_mail_set(request.user, run, is_wanted=is_wanted)
-    text = f"Alerts go to {request.user.email}." if is_wanted else "You get no mail about alerts."
-    messages.success(request, text)
+    told = f"Alerts go to {request.user.email}." if is_wanted else "You get no mail about alerts."
+    mail_set(request, run, is_wanted=is_wanted, told=told)
     return redirect("control:alert_settings", run.slug)
 
 

@@ -94,10 +94,20 @@ def alert_mute_post(request: DeskRequest, public_id: str) -> HttpResponse:
 def site_mail_post(request: DeskRequest) -> HttpResponse:
     """Begin or end one's own mail about the site's alerts."""
     is_wanted = request.POST.get("is_wanted") == "1"
-    alert_mail_set(request.user, None, is_wanted=is_wanted)
-    text = f"The site's alerts go to {request.user.email}." if is_wanted else "You get no mail."
-    messages.success(request, text)
+    told = f"The site's alerts go to {request.user.email}." if is_wanted else "You get no mail."
+    mail_set(request, None, is_wanted=is_wanted, told=told)
     return redirect("control:alerts")
+
+
+def mail_set(request: DeskRequest, run: Run | None, *, is_wanted: bool, told: str) -> None:
+    """Begin or end the visitor's mail, and say which, or why not."""
+    try:
+        alert_mail_set(request.user, run, is_wanted=is_wanted)
+        messages.success(request, told)
+    except AppError as error:
+        if error.code is not ErrorCode.BODY_INVALID:
+            raise
+        messages.error(request, error.detail)
 
 
 def _page(

@@ -1,7 +1,7 @@
 """The audit log: everything for the staff, a run's part for whoever has a seat at its desk."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -112,11 +112,13 @@ def audit_query(request: HttpRequest, run: Run | None) -> tuple[AuditForm, Audit
         target=data.get("target", ""),
         run=run.slug if run else data.get("run", ""),
         since=datetime.combine(since, datetime.min.time(), UTC) if since else None,
-        until=datetime.combine(until, datetime.min.time(), UTC) + timedelta(days=1)
-        if until
-        else None,
+        until=_end_of(until) if until and until < date.max else None,
     )
     return form, query
+
+
+def _end_of(day: date) -> datetime:
+    return datetime.combine(day, datetime.min.time(), UTC) + timedelta(days=1)
 
 
 def _page(request: DeskRequest, run: Run | None) -> HttpResponse:

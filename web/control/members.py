@@ -7,6 +7,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from training.protocol.errors import ErrorCode
+from web.accounts.models import User
 from web.control.access import DeskRequest, run_desk, run_desk_for
 from web.control.context import desk_of
 from web.control.forms import ReasonForm, RoleForm
@@ -34,10 +35,12 @@ def role_give(request: DeskRequest, run: Run) -> HttpResponse:
     form = RoleForm(request.POST)
     if form.is_valid():
         data = form.cleaned_data
-        person = person_get(data["username"])
-        run_member_add(request.user, run, person, data["part"], reason=data["reason"])
-        messages.success(request, f"{person.username} is {data['part']} of {run.title} now.")
-        return redirect("control:roles", run.slug)
+        person = User.objects.filter(username__iexact=data["username"], is_service=False).first()
+        if person is not None:
+            run_member_add(request.user, run, person, data["part"], reason=data["reason"])
+            messages.success(request, f"{person.username} is {data['part']} of {run.title} now.")
+            return redirect("control:roles", run.slug)
+        form.add_error("username", "Nobody here has this name: it is the one of their account.")
     return render(request, "control/roles.html", _context(request, run, form))
 
 
@@ -91,6 +94,9 @@ def _context(request: DeskRequest, run: Run, form: RoleForm) -> dict[str, object
         "run": run,
         "form": form,
         "seats": list(seats),
+        "volunteers": list(
+            members.filter(part=RunMember.Part.VOLUNTEER).order_by("user__username")[:_SHOWN]
+        ),
         "num_volunteers": members.filter(part=RunMember.Part.VOLUNTEER).count(),
         "texts": [(role.value, text) for role, text in ROLE_TEXTS.items()],
         "may_give": Right.ROLES in request.rights,

@@ -45,7 +45,7 @@ def request_page(request: DeskRequest, run: Run, username: str) -> HttpResponse:
         messages.warning(request, f"{username} is approved already.")
         return redirect("control:requests", run.slug)
     data = request.POST if request.method == "POST" else None
-    form = JoinDecisionForm(data, initial={"seen": asked.state})
+    form = JoinDecisionForm(data, initial={"seen": asked.state, "words": asked.text})
     if request.method == "POST" and form.is_valid():
         return _decide(request, run, asked, form)
     return render(request, "control/request.html", {"run": run, "asked": asked, "form": form})
@@ -55,10 +55,10 @@ def _decide(
     request: DeskRequest, run: Run, asked: RunJoinRequest, form: JoinDecisionForm
 ) -> HttpResponse:
     reason, name = form.cleaned_data["reason"], asked.user.username
-    seen = form.cleaned_data["seen"]
+    seen, words = form.cleaned_data["seen"], form.cleaned_data["words"]
     try:
         if form.cleaned_data["decision"] == _State.APPROVED:
-            join_request_approve(request.user, asked, reason, seen=seen)
+            join_request_approve(request.user, asked, reason, seen=seen, words=words)
             messages.success(request, f"{name} may join {run.title} now.")
         else:
             join_request_refuse(request.user, asked, reason, seen=seen)

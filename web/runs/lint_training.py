@@ -1,11 +1,14 @@
 """Rules about what is trained: task, files, learning rate, schedule. Pure."""
 
-from collections.abc import Iterator
-from typing import Final
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from training.protocol.config import RunConfig
+from training.protocol.names import TRAINER_VERSION
 from web.runs.findings import Finding, Severity, Situation
 
+_VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
 JUMP = 3.0
 """A learning rate that changes by more than this factor is worth a question."""
 
@@ -36,21 +39,21 @@ def _albert(config: RunConfig, situation: Situation) -> Iterator[Finding]:
             yield _error(
                 "file_missing",
                 f"The task needs the file {name[:80]}, and the draft has none of that name.",
-                "Tick it below Files, or store it there.",
+                _remedy(name, params),
                 "artifacts",
             )
     if _remainder(hidden, heads):
         yield _error(
             "params_do_not_fit",
             "The hidden size is no multiple of the heads.",
-            "Trainers refuse this model: change one of both.",
+            "Trainers refuse this model: change one of the two.",
             "task.params.hidden_size",
         )
     if _remainder(layers, groups):
         yield _error(
             "params_do_not_fit",
             "The number of layers is no multiple of the groups.",
-            "Trainers refuse this model: change one of both.",
+            "Trainers refuse this model: change one of the two.",
             "task.params.groups",
         )
     if (params.get("source", "python-docs") == "text-files") != bool(files):
@@ -60,6 +63,35 @@ def _albert(config: RunConfig, situation: Situation) -> Iterator[Finding]:
             "Choose the source text-files and name its files, or neither.",
             "task.params.files",
         )
+
+
+def _remedy(name: str, params: Mapping[str, Any]) -> str:
+    if name == params.get("tokenizer", "tokenizer.json"):
+        return "Make one with `beeyard tokenizer train`, then store it below Files."
+    return "Tick it below Files, or store it there."
+
+
+def _trainer_version(config: RunConfig, situation: Situation) -> Iterator[Finding]:
+    wanted = config.min_trainer_version.strip().removeprefix("v")
+    if not _VERSION.fullmatch(wanted):
+        yield _error(
+            "trainer_version_unreadable",
+            f"“{wanted[:40]}” is no version: every trainer would be let in.",
+            f"Write numbers with dots, such as {TRAINER_VERSION}.",
+            "min_trainer_version",
+        )
+    elif _numbers(wanted) > _numbers(TRAINER_VERSION):
+        yield _error(
+            "trainer_version_unknown",
+            f"Trainers of version {wanted[:40]} do not exist yet: nobody could join.",
+            f"This site hands out {TRAINER_VERSION}; ask for that or an older one.",
+            "min_trainer_version",
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = [int(part) for part in version.split(".")]
+    return tuple(parts + [0] * (4 - len(parts)))
 
 
 def _learning_rate(config: RunConfig, situation: Situation) -> Iterator[Finding]:
@@ -127,4 +159,4 @@ def _error(code: str, sentence: str, remedy: str, path: str) -> Finding:
     return Finding(code, Severity.ERROR, sentence, remedy, path)
 
 
-TRAINING_RULES: Final = (_task, _albert, _learning_rate, _schedule)
+TRAINING_RULES: Final = (_task, _trainer_version, _albert, _learning_rate, _schedule)

@@ -28,7 +28,7 @@ class Right(StrEnum):
     WORKERS = "workers"
     """Launch, start and stop managed workers."""
     MODERATE = "moderate"
-    """Message, pause, quarantine, decide on suspicions, shut out and let in again."""
+    """Decide on requests and suspicions; message, rest, quarantine machines; shut out, let in."""
     ORGANISE = "organise"
     """Move the run, publish configs, correct the ledger, undo harm."""
     ROLES = "roles"
@@ -47,7 +47,10 @@ DESK_PARTS: Final = frozenset({RunRole.ORGANISER, RunRole.MODERATOR, RunRole.VIE
 """Parts in a run that have a seat at its desk."""
 ROLE_TEXTS: Final[dict[RunRole, str]] = {
     RunRole.ORGANISER: "Everything: moves, configs, workers, roles, and undoing harm.",
-    RunRole.MODERATOR: "Messages, pauses, quarantine, suspicions, and who is shut out.",
+    RunRole.MODERATOR: (
+        "Requests to join, suspicions, quarantine, a word or a rest for one machine, "
+        "and who is shut out."
+    ),
     RunRole.VIEWER: "Looks at the desk and changes nothing; sees no addresses.",
     RunRole.VOLUNTEER: "Sees a private run and may train; has no seat at the desk.",
 }

@@ -56,17 +56,23 @@ def join_request_make(user: User, run: Run, text: str) -> RunJoinRequest:
 
 @transaction.atomic
 def join_request_approve(
-    actor: User, asked: RunJoinRequest, reason: str = "", *, seen: str = ""
+    actor: User,
+    asked: RunJoinRequest,
+    reason: str = "",
+    *,
+    seen: str = "",
+    words: str | None = None,
 ) -> None:
     """Let the person join, also one who was refused before; they join when they want to.
 
-    ``seen`` is the state that the moderator read; empty does not compare.
+    ``seen`` and ``words`` are the state and the text that the moderator read; empty and None do
+    not compare.
 
     Raises:
         AppError: FORBIDDEN, BODY_INVALID (decided meanwhile, or approved already), or BANNED or
             BARRED (the person: a yes would promise what does not hold).
     """
-    _decide(actor, asked, _State.APPROVED, _text_clean("reason", reason), seen)
+    _decide(actor, asked, _State.APPROVED, _text_clean("reason", reason), seen, words)
 
 
 @transaction.atomic
@@ -95,7 +101,14 @@ def join_request_withdraw(user: User, run: Run) -> None:
     audit_record(user, "run.join.withdrawn", f"{row.slug}/{user.username}", data)
 
 
-def _decide(actor: User, asked: RunJoinRequest, state: str, reason: str, seen: str) -> None:
+def _decide(
+    actor: User,
+    asked: RunJoinRequest,
+    state: str,
+    reason: str,
+    seen: str,
+    words: str | None = None,
+) -> None:
     run = Run.objects.select_for_update().get(pk=asked.run_id)
     right_require(actor, run, Right.MODERATE)
     row = RunJoinRequest.objects.select_related("user").filter(pk=asked.pk).first()
@@ -105,6 +118,9 @@ def _decide(actor: User, asked: RunJoinRequest, state: str, reason: str, seen: s
     is_other = bool(seen) and row.state != seen
     if row.state == _State.APPROVED or is_refusal_late or is_other:
         raise AppError(ErrorCode.BODY_INVALID, "This request is decided already.")
+    if words is not None and row.text != words:
+        text = "They have written something else meanwhile: read it before you decide."
+        raise AppError(ErrorCode.BODY_INVALID, text)
     if state == _State.APPROVED:
         _welcome_require(run, row.user)
     row.state, row.reason = state, reason

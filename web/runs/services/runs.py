@@ -135,7 +135,10 @@ def _move(
     name = public_name(actor) if actor else ""
     row.state, row.state_changed_at, row.state_until = new, timezone.now(), until
     row.state_reason = state_sentence(action, name, reason, until)
-    fields = ("state", "state_reason", "state_changed_at", "state_until")
+    fields = ["state", "state_reason", "state_changed_at", "state_until"]
+    if old is RunState.DRAFT and action is RunAction.ARCHIVE and row.is_public:
+        row.is_public = False  # a draft that nobody else saw is not shown for having been given up
+        fields.append("is_public")
     row.save(update_fields=fields)
     for field in fields:
         setattr(run, field, getattr(row, field))
@@ -144,6 +147,8 @@ def _move(
     data = {"old": str(old), "new": str(new), "reason": reason[:300]}
     if until is not None:
         data["until"] = until.isoformat()
+    if "is_public" in fields:
+        data["is_public"] = "no"
     audit_record(actor, "run.state.changed", run.slug, data)
     return run
 

@@ -7,6 +7,7 @@ from web.accounts.models import User
 from web.accounts.names import public_name
 from web.core.audit import audit_record
 from web.core.errors import AppError
+from web.core.events import access_changed_publish
 from web.runs.models import Run
 from web.runs.services.runs import join_policy_check, organiser_require, title_check
 from web.runs.signals import run_changed
@@ -61,6 +62,8 @@ def run_describe(
         setattr(row, name, value)
         setattr(run, name, value)
     row.save(update_fields=list(changed))
+    if "is_public" in changed:
+        transaction.on_commit(access_changed_publish)
     text = f"{public_name(actor)} changed the run's {_listed(changed)}"
     run_changed.send(Run, run=row, kind="run.described", text=text)
     before, after = ({name: pair[side] for name, pair in changed.items()} for side in (0, 1))
