@@ -48,6 +48,7 @@ def test_who_finds_the_others_one_epoch_ahead_follows_at_once_and_keeps_its_samp
         gradients_set(model, 1.0)
         ahead.step(batch_size=64)
         assert ahead.local_epoch == 1
+        ahead.step(batch_size=16)  # hivemind reports an epoch with samples only
 
         late_model, late = parts(bob)
         gradients_set(late_model, 2.0)
