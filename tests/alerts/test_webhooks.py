@@ -259,6 +259,16 @@ def test_the_test_button_delivers_at_once(
     assert json.loads(body)["event"] == "webhook.test"
 
 
+def test_one_test_of_a_run_is_on_its_way_at_a_time(run: Run, alice: User) -> None:
+    webhook, _ = webhook_create(alice, run, "https://example.org/")
+    first = webhook_test(alice, webhook)
+    with pytest.raises(AppError, match="still on its way"):
+        webhook_test(alice, webhook)
+    first.state = WebhookDelivery.State.GIVEN_UP
+    first.save()
+    assert webhook_test(alice, webhook).pk != first.pk
+
+
 def waiting(webhook: Webhook, now: datetime) -> WebhookDelivery:
     return WebhookDelivery.objects.create(
         webhook=webhook, event="alert.opened", body={}, created_at=now, next_at=now

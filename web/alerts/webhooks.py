@@ -93,9 +93,16 @@ def webhook_test(actor: User, webhook: Webhook) -> WebhookDelivery:
     """Send a message that says that it is a test; it is tried once, also when disabled.
 
     Raises:
-        AppError: FORBIDDEN.
+        AppError: FORBIDDEN, or BODY_INVALID (a test of this run waits already: each may take all
+            the time that an answer is waited for, and alerts wait behind it).
     """
     organiser_require(actor, webhook.run)
+    waiting = WebhookDelivery.objects.filter(
+        webhook__run=webhook.run, event="webhook.test", state=WebhookDelivery.State.WAITING
+    )
+    if waiting.exists():
+        text = "A test of this run is still on its way: its outcome stands in the log in a moment."
+        raise AppError(ErrorCode.BODY_INVALID, text)
     body = {"event": "webhook.test", "run": webhook.run.slug, "at": timezone.now().isoformat()}
     delivery = _queue(webhook, "webhook.test", body, timezone.now())
     audit_record(actor, "webhook.tested", f"{webhook.run.slug}/{webhook.public_id}")

@@ -82,8 +82,13 @@ def webhook_add_post(request: DeskRequest, run: Run) -> HttpResponse:
 def webhook_test_post(request: DeskRequest, run: Run, public_id: str) -> HttpResponse:
     """Send a test; the log shows how it went."""
     webhook = _webhook(request.user, run, public_id)
-    webhook_test(request.user, webhook)
-    messages.success(request, "A test is on its way: the log shows how it went.")
+    try:
+        webhook_test(request.user, webhook)
+        messages.success(request, "A test is on its way: the log shows how it went.")
+    except AppError as error:
+        if error.code is not ErrorCode.BODY_INVALID:
+            raise
+        messages.warning(request, error.detail)
     return redirect("control:alert_settings", run.slug)
 
 
