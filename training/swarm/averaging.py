@@ -26,11 +26,13 @@ from training.swarm.clipping import Limits
 from training.swarm.download import StateOffer, bytes_allowed, state_download
 from training.swarm.findings import RoundGuard
 from training.swarm.gated import GatedAverager
+from training.swarm.pairing import Pairing
 from training.swarm.robust import runner_make
 from training.swarm.witness import WitnessAverager
 
-# The name by which hivemind makes its rounds; the averagers below hand them their guard.
+# The names by which hivemind makes its rounds and groups; the averagers hand rounds their guard.
 hivemind_averager.AllReduceRunner = runner_make
+hivemind_averager.Matchmaking = Pairing
 
 _OVERSHOOT = 1.25
 """An epoch ends a little after its target, at the latest after this many times of it."""
