@@ -182,6 +182,7 @@ def test_a_new_config_and_a_pause_come_into_the_page_and_are_checked(
     site._manage("shell", "-v", "0", "-c", f"{NEXT}run_transition(alice, run, 'pause')")
     watched.waits_for(".run-join", lambda text: "Paused by its organiser" in text, 30)
     assert watched.page.evaluate("window.stays") is True
+    site._manage("shell", "-v", "0", "-c", f"{NEXT}run_transition(alice, run, 'open')")
 
 
 def test_a_tab_that_is_hidden_between_news_and_redraw_redraws_when_it_is_seen_again(
