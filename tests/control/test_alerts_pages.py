@@ -38,12 +38,6 @@ def run(alice: User) -> Run:
     return run_make(alice)
 
 
-@pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def test_an_alert_is_seen_acknowledged_and_muted(desk: Client, run: Run) -> None:
     alert = alert_make(run, evidence={"epoch_age_s": 1200})
     page = desk.get("/control/").text

@@ -25,12 +25,6 @@ OF_RUN = "/control/runs/demo/audit/"
 
 
 @pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def run(alice: User, bob: User) -> Run:
     run = run_make(alice)
     run_make(alice, "other")

@@ -44,12 +44,6 @@ CUSTOM = {
 
 
 @pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def run(alice: User) -> Run:
     return run_make(alice)
 

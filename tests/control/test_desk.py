@@ -20,12 +20,6 @@ from web.workers.models import ManagedWorker, WorkerEvent
 
 
 @pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def run(alice: User) -> Run:
     return run_make(alice)
 

@@ -5,7 +5,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.control.test_configs import DRAFT, FORM, desk, page_of, run
+from tests.control.test_configs import DRAFT, FORM, page_of, run
 from tests.factories_runs import config_publish, draft_make, run_make
 from web.accounts.models import User
 from web.control.draftview import differences
@@ -25,7 +25,7 @@ from web.runs.services import (
     run_member_add,
 )
 
-__all__ = ["desk", "run"]
+__all__ = ["run"]
 
 
 def test_a_form_opened_before_a_version_shows_what_it_changed(desk: Client, run: Run) -> None:

@@ -30,12 +30,6 @@ def swarm(alice: User, bob: User) -> Swarm:
     return made
 
 
-@pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def titles(user: User) -> list[str]:
     return [item.title for item in queue_items(user, list(Run.objects.all()))]
 

@@ -103,6 +103,16 @@ def test_a_page_that_is_out_of_date_decides_nothing(run: Run, alice: User, bob: 
     assert RunJoinRequest.objects.get().state == "approved"
 
 
+def test_words_that_came_after_none_were_read_are_not_approved(
+    run: Run, alice: User, bob: User
+) -> None:
+    join_request_make(bob, run, "")
+    join_request_make(bob, run, "I sell.")
+    late = {"decision": "approved", "seen": "pending", "words": ""}
+    page_of(alice).post(f"{DESK}bob/", late)
+    assert RunJoinRequest.objects.get().state == "pending"
+
+
 def test_only_words_that_were_read_are_approved(run: Run, alice: User, bob: User) -> None:
     join_request_make(bob, run, "I study.")
     desk = page_of(alice)

@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from tests.factories import user_make
 from tests.factories_runs import run_make, snapshot_take, swarm_make
 from web.accounts.models import User
 from web.runs.models import Run, RunMember
@@ -101,3 +102,11 @@ def test_volunteers_are_listed_and_can_be_removed(run: Run, alice: User, bob: Us
 def test_the_case_of_a_name_does_not_matter(run: Run, alice: User, bob: User) -> None:
     client_of(alice).post(f"{PAGE}give/", {"username": "Bob", "part": "viewer"})
     assert RunMember.objects.get(run=run, user=bob).part == Part.VIEWER
+
+
+def test_a_name_that_could_be_two_peoples_is_nobodys(run: Run, alice: User, bob: User) -> None:
+    user_make("BOB")
+    client_of(alice).post(f"{PAGE}give/", {"username": "Bob", "part": "viewer"})
+    assert not RunMember.objects.filter(run=run, user__username__iexact="bob").exists()
+    client_of(alice).post(f"{PAGE}give/", {"username": "BOB", "part": "viewer"})
+    assert RunMember.objects.get(run=run, user__username="BOB").part == Part.VIEWER

@@ -19,12 +19,6 @@ PAGE = "/control/runs/demo/checkpoints/1/2/roll-back/"
 
 
 @pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def swarm(alice: User, bob: User, charlie: User) -> Swarm:
     return harmed_run(alice, [bob, charlie])
 

@@ -27,12 +27,6 @@ def swarm(alice: User, bob: User) -> Swarm:
     return made
 
 
-@pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
 def address() -> str:
     return f"{PAGE}{Suspicion.objects.get().pk}/"
 

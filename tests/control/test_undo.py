@@ -30,12 +30,6 @@ UNDO = "/control/runs/demo/undo/"
 
 
 @pytest.fixture
-def desk(client: Client, alice: User) -> Client:
-    client.force_login(alice)
-    return client
-
-
-@pytest.fixture
 def swarm(alice: User, bob: User, charlie: User) -> Swarm:
     return harmed_run(alice, [bob, charlie, bob])
 

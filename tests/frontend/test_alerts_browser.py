@@ -12,7 +12,8 @@ from pytest_django.live_server_helper import LiveServer
 from tests.factories import node_make
 from tests.factories_alerts import alert_make
 from tests.factories_runs import run_make, snapshot_take, swarm_make
-from tests.frontend.test_browser import CHROMIUM, browser, visit
+from tests.frontend.chromium import CHROMIUM
+from tests.frontend.test_browser import browser, visit
 from web.accounts.models import User
 from web.alerts.kinds import AlertKind
 from web.core.slowqueries import SLOW_LOG

@@ -9,7 +9,8 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from tests.factories_runs import config_publish, draft_make, run_make
-from tests.frontend.test_browser import CHROMIUM, browser, visit
+from tests.frontend.chromium import CHROMIUM
+from tests.frontend.test_browser import browser, visit
 from web.accounts.models import User
 from web.runs.models import Run
 from web.runs.services import draft_save

@@ -1,8 +1,6 @@
 """Pages in a real browser: fit the window, break no content policy, and say no error."""
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,13 +9,13 @@ from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from tests.factories import device_make
+from tests.frontend.chromium import CHROMIUM, browser_open
 from tests.pages.scenes import DRAFT, run_scene
 from web.accounts.models import User
 from web.accounts.services import service_user_get
 from web.monitoring.models import RunEvent
 from web.runs.services import run_config_publish
 
-CHROMIUM = Path(os.environ.get("CHROMIUM", "/usr/bin/chromium"))
 WIDTHS = (390, 1366)
 PATHS = (
     "/", "/runs/python-docs/", "/runs/python-docs/?range=1h&scale=log&x=epoch",
@@ -58,12 +56,8 @@ def cookie(address: str, bob: User) -> str:
 @pytest.fixture
 def browser(cookie: str) -> Iterator[Any]:
     """Last of the fixtures: while it runs, this thread may not use the database."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with browser_open() as browser:
+        yield browser
 
 
 def visit(browser: Any, address: str, cookie: str, **options: Any) -> tuple[Any, list[str]]:

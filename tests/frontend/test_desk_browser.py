@@ -9,7 +9,8 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from tests.control.scenes import harmed_run
-from tests.frontend.test_browser import CHROMIUM, browser, visit
+from tests.frontend.chromium import CHROMIUM
+from tests.frontend.test_browser import browser, visit
 from web.accounts.models import User
 
 __all__ = ["browser"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from tests.frontend.test_browser import CHROMIUM
+from tests.frontend.chromium import CHROMIUM
 from tests.frontend.test_history_browser import browser, errors, open_page, until
 from tests.pages.pasts import past_scene
 from tests.pages.scenes import evaluations_make

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 import redis
 
-from tests.frontend.test_browser import CHROMIUM
+from tests.frontend.chromium import CHROMIUM
 from tests.frontend.test_live_browser import (
     HIDE,
     NO_SOCKETS,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from tests.frontend.test_browser import CHROMIUM, EXPECTED
+from tests.frontend.chromium import CHROMIUM, browser_open
+from tests.frontend.test_browser import EXPECTED
 from tests.pages.pasts import past_scene
 from web.accounts.models import User
 from web.accounts.services import service_user_get
@@ -31,12 +32,8 @@ def address(transactional_db: None, live_server: LiveServer, alice: User, bob: U
 @pytest.fixture
 def browser(address: str) -> Iterator[Any]:
     """Last of the fixtures: while it runs, this thread may not use the database."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with browser_open() as browser:
+        yield browser
 
 
 def open_page(browser: Any, **options: Any) -> tuple[Any, list[str]]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.frontend.test_browser import CHROMIUM
+from tests.frontend.chromium import CHROMIUM, browser_open
 from tests.live.driver import LiveSite
 from tests.servers import port_free
 
@@ -47,12 +47,8 @@ def site(served: LiveSite) -> LiveSite:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with browser_open() as browser:
+        yield browser
 
 
 class Watched:

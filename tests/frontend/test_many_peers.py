@@ -6,7 +6,8 @@ import pytest
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from tests.frontend.test_browser import CHROMIUM, browser, cookie
+from tests.frontend.chromium import CHROMIUM
+from tests.frontend.test_browser import browser, cookie
 from tests.frontend.test_live_browser import NO_SOCKETS
 from tests.pages.scenes import live_make, live_peer, run_scene
 from web.accounts.models import User

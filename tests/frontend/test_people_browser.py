@@ -11,7 +11,8 @@ from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
 from tests.control.scenes import harmed_run
-from tests.frontend.test_browser import CHROMIUM, browser, visit
+from tests.frontend.chromium import CHROMIUM
+from tests.frontend.test_browser import browser, visit
 from web.accounts.models import User
 from web.contributions.quarantine import device_quarantine
 from web.core.auditing import audit_check

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from tests.factories import bearer
 from tests.factories_runs import report_make, signed
-from tests.frontend.test_browser import CHROMIUM
+from tests.frontend.chromium import CHROMIUM
 from tests.frontend.test_live_browser import HIDE, TURN, Watched, browser, served, site, watch
 from tests.live.driver import LiveSite
 from tests.live.site import SLUG

@@ -11,7 +11,8 @@ from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
 from tests.factories_runs import peer_joined, run_make
-from tests.frontend.test_browser import CHROMIUM, browser, visit
+from tests.frontend.chromium import CHROMIUM
+from tests.frontend.test_browser import browser, visit
 from training.protocol.keys import key_generate
 from web.accounts.models import User
 from web.core.errors import AppError

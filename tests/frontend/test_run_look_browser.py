@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 from pytest_django.live_server_helper import LiveServer
 
-from tests.frontend.test_browser import CHROMIUM
+from tests.frontend.chromium import CHROMIUM, browser_open
 from tests.frontend.test_live_browser import LAPTOP, PHONE
 from tests.pages.pasts import past_scene
 from tests.pages.scenes import evaluations_make, live_make, live_peer
@@ -56,12 +56,8 @@ def address(transactional_db: None, live_server: LiveServer, alice: User, bob: U
 @pytest.fixture
 def browser(address: str) -> Iterator[Any]:
     """Last of the fixtures: while it runs, this thread may not use the database."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
-        yield driver.chromium.launch(
-            executable_path=str(CHROMIUM),
-            args=["--no-sandbox", "--disable-gpu", "--disable-background-networking"],
-        )
+    with browser_open() as browser:
+        yield browser
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

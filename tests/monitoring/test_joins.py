@@ -29,13 +29,13 @@ from training.protocol.errors import ErrorCode
 from training.protocol.keys import key_generate, public_jwk
 from training.protocol.names import TYP_CONFIG, TYP_PASS
 from training.protocol.states import Role, RunState
+from training.protocol.versions import is_version_at_least
 from web.accounts.credentials import credential_of_token
 from web.accounts.models import Device, User
 from web.core.errors import AppError
 from web.core.keys import site_keys_public
 from web.monitoring.models import Peer, RunSwarm
 from web.monitoring.services import challenge_issue, peer_join
-from web.monitoring.versions import is_version_at_least
 from web.runs.models import Checkpoint, Run, RunMember
 from web.runs.services import bootstrap_peers_mark, run_rewind, run_transition
 

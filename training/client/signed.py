@@ -12,6 +12,7 @@ from training.protocol.config import RunConfig
 from training.protocol.envelope import EnvelopeError, Signed, verify
 from training.protocol.errors import ERRORS, ErrorCode
 from training.protocol.names import TRAINER_VERSION, TYP_CONFIG, TYP_PASS
+from training.protocol.versions import is_version_at_least
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -41,7 +42,7 @@ def config_verify(
             f"the site sent config version {config.version}, but version {oldest} was known here",
             "Do not train; ask the organisers. An old config may be replayed by somebody.",
         )
-    if _version(config.min_trainer_version) > _version(TRAINER_VERSION):
+    if not is_version_at_least(TRAINER_VERSION, config.min_trainer_version):
         raise ClientError(
             ErrorCode.TRAINER_TOO_OLD,
             f"run {slug} needs beeyard {config.min_trainer_version}, this is {TRAINER_VERSION}",
@@ -92,7 +93,3 @@ def _remedy(error: EnvelopeError, what: str) -> str:
     if error.code == ErrorCode.BODY_INVALID:
         return "Install the newest beeyard: pip install --upgrade beeyard."
     return "Do not train; tell the organisers: somebody may have changed what the site sends."
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split(".") if part.isdigit())

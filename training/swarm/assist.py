@@ -1,8 +1,8 @@
 """The optimizer of an auxiliary peer: it averages what others send and has no samples itself."""
 
-from contextlib import suppress
 from typing import Any
 
+from training.swarm.cancelling import control_cancel
 from training.swarm.optimizer import SwarmOptimizer
 
 
@@ -32,9 +32,7 @@ class AssistingOptimizer(SwarmOptimizer):
             return
         # The trainers' round is over: whoever is still looked for would be of the next one.
         control, self.scheduled_grads = self.scheduled_grads, None
-        if control is not None and not control.done():
-            with suppress(Exception):
-                control.cancel()
+        control_cancel(control)
         with self.tracker.pause_updates():
             self._epoch_set(epoch)
 

@@ -8,7 +8,6 @@ trainers must be able to join our groups.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
 from typing import Any
 
 import torch
@@ -22,6 +21,7 @@ from hivemind.utils import MPFuture
 from torch import Tensor
 
 from training.protocol.config import SwarmConfig
+from training.swarm.cancelling import control_cancel
 from training.swarm.clipping import Limits
 from training.swarm.download import StateOffer, bytes_allowed, state_download
 from training.swarm.findings import RoundGuard
@@ -178,10 +178,7 @@ class TrainingStateAverager(GatedAverager, state_averager.TrainingStateAverager)
 
     def cancel_round(self) -> None:
         """End a round in the background: the thread that waits for it would hold up the exit."""
-        control = self._running
-        if control is not None and not control.done():
-            with suppress(Exception):
-                control.cancel()
+        control_cancel(self._running)
 
     async def _run_allreduce_inplace_(
         self, tensors: Sequence[Tensor], group_info: GroupInfo, *args: Any, **kwargs: Any

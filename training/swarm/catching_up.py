@@ -2,12 +2,14 @@
 
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import hivemind
 from hivemind.averaging.control import AveragingStage, StepControl
 
+from training.swarm.cancelling import control_cancel
 from training.swarm.clock import swarm_time
 from training.swarm.epoch_guard import EpochGuard
 from training.swarm.others import epoch_of_half, others_epochs
@@ -48,16 +50,11 @@ class CatchingUp(hivemind.Optimizer):
             StateShapeError: what peers give is of another model than this peer's.
         """
         self._drop_scheduled()
-        self.state_averager.step(wait_for_delayed_updates=True)
-        with self.tracker.pause_updates():
-            failure = self._download()
+        with self._state_taken():
             if self.tracker.global_epoch - 1 <= self.local_epoch < self.tracker.global_epoch:
                 self._epoch_name(self.tracker.global_epoch)
             self.tracker.report_local_progress(self.local_epoch, samples_accumulated=0)
-            self._share_state()
             self.grad_averager.reset_accumulated_grads_()
-        if isinstance(failure, StateShapeError):
-            raise failure
         self.is_out_of_sync = self.local_epoch < self.tracker.global_epoch - 1
         return not self.is_out_of_sync
 
@@ -78,16 +75,12 @@ class CatchingUp(hivemind.Optimizer):
         """Go on in the others' epoch. The gradients of the epoch before are kept: they are one
         update old, and so they enter the next average instead of being lost."""
         control, self.scheduled_grads = self.scheduled_grads, None
-        if control is not None and not control.done():
-            with suppress(Exception):
-                control.cancel()
+        control_cancel(control)
         left = self.local_epoch
         if epoch != left + 1:
             self.load_state_from_peers()
             return
-        self.state_averager.step(wait_for_delayed_updates=True)
-        with self.tracker.pause_updates():
-            failure = self._download()
+        with self._state_taken():
             if self.local_epoch <= left:  # nobody gave its state: weights are averaged, later
                 self._epoch_name(epoch)
             if self.local_epoch > left + 1:
@@ -98,7 +91,20 @@ class CatchingUp(hivemind.Optimizer):
                 self.local_epoch, self.grad_averager.local_samples_accumulated
             )
             self.tracker.should_report_progress.set()
-            self._share_state()
+
+    @contextmanager
+    def _state_taken(self) -> Iterator[None]:
+        """Make one attempt to take over a state; inside, the tracker rests and goes by it.
+
+        Raises:
+            StateShapeError: afterwards; what peers give is of another model than this peer's.
+        """
+        self.state_averager.step(wait_for_delayed_updates=True)
+        with self.tracker.pause_updates():
+            failure = self._download()
+            yield
+            if not self.client_mode:
+                self.state_averager.state_sharing_priority = self.local_epoch
         if isinstance(failure, StateShapeError):
             raise failure
 
@@ -130,10 +136,6 @@ class CatchingUp(hivemind.Optimizer):
             # Others may have planned with us: go along with weight 0 rather than break the round.
             self._tag_along_with_zero_weight(self.scheduled_grads)
         self.scheduled_grads = None
-
-    def _share_state(self) -> None:
-        if not self.client_mode:
-            self.state_averager.state_sharing_priority = self.local_epoch
 
 
 def _has_group(control: Any) -> bool:

@@ -17,6 +17,7 @@ from training.client.swarm_key import SwarmKey
 from training.protocol.claims import CheckpointManifest
 from training.protocol.config import RunConfig
 from training.swarm.averaging import GradientAverager, TrainingStateAverager, guards_make
+from training.swarm.cancelling import control_cancel
 from training.swarm.catching_up import PROGRESS_EXPIRES_SECONDS, CatchingUp, LeftBehind
 from training.swarm.epoch_guard import EpochGuard
 from training.swarm.identity import rsa_key
@@ -96,9 +97,7 @@ class SwarmOptimizer(CatchingUp):
         self.tracker.shutdown(_SHUTDOWN_SECONDS)
         self.state_averager.cancel_round()
         for control in (self.scheduled_grads, self.scheduled_state):
-            if control is not None and not control.done():
-                with suppress(Exception):
-                    control.cancel()
+            control_cancel(control)
         for averager in (self.grad_averager, self.state_averager):
             with suppress(Exception):
                 averager.shutdown()
@@ -170,9 +169,7 @@ class SwarmOptimizer(CatchingUp):
                 self.grad_averager.notify_used_averaged_gradients()
                 raise
             except Exception:  # noqa: BLE001 - whatever it was, we go on with what we have
-                if not control.done():
-                    with suppress(Exception):
-                        control.cancel()
+                control_cancel(control)
             self._group_size = 0 if self._has_living_peers() else 1
         self._load_local_gradients_into_optimizer()
 

@@ -12,12 +12,11 @@ from web.accounts.models import User
 from web.alerts.models import AlertMail, Webhook, WebhookDelivery
 from web.alerts.sealed import SealError, seal, unseal
 from web.alerts.selectors import values_of
-from web.alerts.services import alert_settings_change
+from web.alerts.services import alert_mail_set, alert_settings_change
 from web.alerts.webhooks import webhook_create, webhook_delete, webhook_enable, webhook_test
 from web.control.access import DeskRequest, run_desk
-from web.control.alerts import mail_set
 from web.control.forms_alerts import RulesForm, WebhookForm
-from web.control.refusals import form_refused
+from web.control.refusals import form_refused, refusal_said
 from web.core.errors import AppError
 from web.runs.models import Run
 from web.runs.selectors import run_is_organised_by
@@ -55,7 +54,9 @@ def mail_post(request: DeskRequest, run: Run) -> HttpResponse:
     """Begin or end one's own mail."""
     is_wanted = request.POST.get("is_wanted") == "1"
     told = f"Alerts go to {request.user.email}." if is_wanted else "You get no mail about alerts."
-    mail_set(request, run, is_wanted=is_wanted, told=told)
+    with refusal_said(request):
+        alert_mail_set(request.user, run, is_wanted=is_wanted)
+        messages.success(request, told)
     return redirect("control:alert_settings", run.slug)
 
 
@@ -82,13 +83,9 @@ def webhook_add_post(request: DeskRequest, run: Run) -> HttpResponse:
 def webhook_test_post(request: DeskRequest, run: Run, public_id: str) -> HttpResponse:
     """Send a test; the log shows how it went."""
     webhook = _webhook(request.user, run, public_id)
-    try:
+    with refusal_said(request):
         webhook_test(request.user, webhook)
         messages.success(request, "A test is on its way: the log shows how it went.")
-    except AppError as error:
-        if error.code is not ErrorCode.BODY_INVALID:
-            raise
-        messages.warning(request, error.detail)
     return redirect("control:alert_settings", run.slug)
 
 

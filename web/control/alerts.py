@@ -18,7 +18,7 @@ from web.alerts.selectors import alert_may_handle, alerts_open, muted_until
 from web.alerts.services import alert_acknowledge, alert_mail_set, alert_mute
 from web.control.access import DeskRequest, desk_run, desk_runs, run_desk, staff_only
 from web.control.forms_alerts import AcknowledgeForm, MuteForm
-from web.control.refusals import form_refused
+from web.control.refusals import form_refused, refusal_said
 from web.core.errors import AppError
 from web.runs.models import Run
 
@@ -95,19 +95,10 @@ def site_mail_post(request: DeskRequest) -> HttpResponse:
     """Begin or end one's own mail about the site's alerts."""
     is_wanted = request.POST.get("is_wanted") == "1"
     told = f"The site's alerts go to {request.user.email}." if is_wanted else "You get no mail."
-    mail_set(request, None, is_wanted=is_wanted, told=told)
-    return redirect("control:alerts")
-
-
-def mail_set(request: DeskRequest, run: Run | None, *, is_wanted: bool, told: str) -> None:
-    """Begin or end the visitor's mail, and say which, or why not."""
-    try:
-        alert_mail_set(request.user, run, is_wanted=is_wanted)
+    with refusal_said(request):
+        alert_mail_set(request.user, None, is_wanted=is_wanted)
         messages.success(request, told)
-    except AppError as error:
-        if error.code is not ErrorCode.BODY_INVALID:
-            raise
-        messages.error(request, error.detail)
+    return redirect("control:alerts")
 
 
 def _page(

@@ -124,9 +124,7 @@ class JoinDecisionForm(forms.Form):
     seen = forms.CharField(
         required=False, empty_value="pending", max_length=20, widget=forms.HiddenInput
     )
-    words = forms.CharField(
-        required=False, empty_value=None, max_length=1000, widget=forms.HiddenInput
-    )
+    words = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     decision = forms.ChoiceField(
         label="Decision",
         choices=(("approved", "Approve: they may join"), ("refused", "Refuse")),

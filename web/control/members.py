@@ -7,11 +7,10 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_safe
 
 from training.protocol.errors import ErrorCode
-from web.accounts.models import User
 from web.control.access import DeskRequest, run_desk, run_desk_for
 from web.control.context import desk_of
 from web.control.forms import ReasonForm, RoleForm
-from web.control.people import person_get
+from web.control.people import person_find, person_get
 from web.control.queue import KINDS, Kind
 from web.core.errors import AppError
 from web.runs.models import Run, RunMember
@@ -35,7 +34,7 @@ def role_give(request: DeskRequest, run: Run) -> HttpResponse:
     form = RoleForm(request.POST)
     if form.is_valid():
         data = form.cleaned_data
-        person = User.objects.filter(username__iexact=data["username"], is_service=False).first()
+        person = person_find(data["username"])
         if person is not None:
             run_member_add(request.user, run, person, data["part"], reason=data["reason"])
             messages.success(request, f"{person.username} is {data['part']} of {run.title} now.")

@@ -55,3 +55,10 @@ def person_get(username: str) -> User:
     if person is None:
         raise AppError(ErrorCode.NOT_FOUND, "There is no such account.")
     return person
+
+
+def person_find(username: str) -> User | None:
+    """Return the account that somebody means by a name, None when that is nobody or not clear."""
+    found = list(User.objects.filter(username__iexact=username, is_service=False)[:2])
+    exact = User.objects.filter(username=username, is_service=False).first()
+    return exact or (found[0] if len(found) == 1 else None)

@@ -88,11 +88,7 @@ def suspicion_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
 def failure_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
     """Return managed workers that gave up, evaluations that failed, webhooks that are disabled."""
     known = {run.pk: run for run in runs}
-    items = []
-    for what, run_id, at, name, why in _failure_rows(runs):
-        make = _FAILURES.get(what, _worker_failure)
-        items.append(make(known[run_id], at, name, why, is_urgent=what == _COORDINATOR))
-    return items
+    return [_failure(known[row[1]], row[0], *row[2:]) for row in _failure_rows(runs)]
 
 
 def approval_items(runs: Sequence[Run], now: datetime) -> list[QueueItem]:
@@ -198,55 +194,30 @@ def _failure_rows(runs: Sequence[Run]) -> list[tuple[Any, ...]]:
     return list(found.order_by("-state_changed_at")[:MAX_ITEMS])
 
 
-def _worker_failure(run: Run, at: datetime, name: str, error: str, *, is_urgent: bool) -> QueueItem:
+def _failure(run: Run, what: str, at: datetime, name: str, why: str) -> QueueItem:
+    """Return the item of one row. A run's newest evaluation counts: a later one takes it away."""
+    text, arguments = why[:200], [run.slug]
+    match what:
+        case "evaluation":
+            title = f"The evaluation of epoch {name} failed"
+            page, action = "checkpoints", "See checkpoints"
+        case "webhook":
+            title = f"The webhook to {Webhook(url=name).host} is disabled"
+            page, action = "alert_settings", "See webhooks"
+        case _:
+            title, page, action = f"{name} gave up", "worker", "Look into it"
+            text = (why.strip().splitlines() or ["It wrote no error."])[-1][:200]
+            arguments.append(name)
     return QueueItem(
         kind=Kind.FAILURE,
-        is_urgent=is_urgent,
+        is_urgent=what == _COORDINATOR,
         at=at,
-        title=f"{name} gave up",
-        text=(error.strip().splitlines() or ["It wrote no error."])[-1][:200],
-        url=reverse("control:worker", args=[run.slug, name]),
-        action="Look into it",
+        title=title,
+        text=text,
+        url=reverse(f"control:{page}", args=arguments),
+        action=action,
         run=run,
     )
-
-
-def _evaluation_failure(
-    run: Run, at: datetime, epoch: str, reason: str, *, is_urgent: bool
-) -> QueueItem:
-    """Of the run's newest evaluation: a later one that succeeds, or a new wish, takes it away."""
-    return QueueItem(
-        kind=Kind.FAILURE,
-        is_urgent=is_urgent,
-        at=at,
-        title=f"The evaluation of epoch {epoch} failed",
-        text=reason[:200],
-        url=reverse("control:checkpoints", args=[run.slug]),
-        action="See checkpoints",
-        run=run,
-    )
-
-
-def _webhook_failure(
-    run: Run, at: datetime, url: str, reason: str, *, is_urgent: bool
-) -> QueueItem:
-    """Whoever relied on it hears of no alert any more."""
-    return QueueItem(
-        kind=Kind.FAILURE,
-        is_urgent=is_urgent,
-        at=at,
-        title=f"The webhook to {Webhook(url=url).host} is disabled",
-        text=reason,
-        url=reverse("control:alert_settings", args=[run.slug]),
-        action="See webhooks",
-        run=run,
-    )
-
-
-_FAILURES: Final[Mapping[str, Callable[..., QueueItem]]] = {
-    "evaluation": _evaluation_failure,
-    "webhook": _webhook_failure,
-}
 
 
 def _newest(rows: QuerySet[M], runs: Sequence[Run], *order: str) -> QuerySet[M]:

@@ -55,13 +55,14 @@ def _decide(
     request: DeskRequest, run: Run, asked: RunJoinRequest, form: JoinDecisionForm
 ) -> HttpResponse:
     reason, name = form.cleaned_data["reason"], asked.user.username
-    seen, words = form.cleaned_data["seen"], form.cleaned_data["words"]
+    # Of the form's own, for which no words and a form without them are the same.
+    seen, words = form.cleaned_data["seen"], form.data.get("words")
     try:
         if form.cleaned_data["decision"] == _State.APPROVED:
             join_request_approve(request.user, asked, reason, seen=seen, words=words)
             messages.success(request, f"{name} may join {run.title} now.")
         else:
-            join_request_refuse(request.user, asked, reason, seen=seen)
+            join_request_refuse(request.user, asked, reason, seen=seen, words=words)
             messages.success(request, f"{name} was refused and reads why on the page Join.")
     except AppError as error:
         if error.code not in _IN_WORDS:

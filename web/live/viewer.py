@@ -164,7 +164,7 @@ class Viewer:
         if not frames:
             return
         self._next_at = began + TICK_SECONDS - _EARLY
-        self._sending_since = began
+        self._sending_since = time.monotonic()
         for frame in frames:
             await self._line.send(frame)
         self._sending_since = None

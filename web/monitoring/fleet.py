@@ -7,11 +7,11 @@ from django.db.models import F, Max, QuerySet
 
 from training.protocol.config import RunConfig
 from training.protocol.states import LiveState, Role, RunState
+from training.protocol.versions import is_version_at_least
 from web.monitoring.dial import addresses_dial
 from web.monitoring.live import live_now
 from web.monitoring.live_kept import lives_read
 from web.monitoring.models import Peer
-from web.monitoring.versions import is_version_at_least
 from web.runs.catalogue import TaskInfo, params_default, tasks_allowed
 from web.runs.findings import Fleet, Situation
 from web.runs.lint import size_of

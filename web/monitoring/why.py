@@ -9,11 +9,11 @@ from datetime import datetime
 from django.utils import timezone
 
 from training.protocol.states import RunState
+from training.protocol.versions import is_version_at_least
 from web.accounts.models import Device
 from web.contributions.services import barred_reason
 from web.monitoring.evidence import COORDINATOR_SILENT_SECONDS
 from web.monitoring.models import Peer, RunSwarm
-from web.monitoring.versions import is_version_at_least
 from web.monitoring.why_links import HEARTBEAT_FRESH, SEEN_FRESH, Case, Link, ago
 from web.monitoring.why_work import averaged, counted, newest_entry, plausible
 from web.runs.models import Run

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from training.protocol.config import RunConfig
 from training.protocol.names import TRAINER_VERSION
+from training.protocol.versions import is_version_at_least
 from web.runs.findings import Finding, Severity, Situation
 
 _VERSION = re.compile(r"\d{1,6}(\.\d{1,6}){0,3}")
@@ -80,18 +81,13 @@ def _trainer_version(config: RunConfig, situation: Situation) -> Iterator[Findin
             f"Write numbers with dots, such as {TRAINER_VERSION}.",
             "min_trainer_version",
         )
-    elif _numbers(wanted) > _numbers(TRAINER_VERSION):
+    elif not is_version_at_least(TRAINER_VERSION, wanted):
         yield _error(
             "trainer_version_unknown",
             f"Trainers of version {wanted[:40]} do not exist yet: nobody could join.",
             f"This site hands out {TRAINER_VERSION}; ask for that or an older one.",
             "min_trainer_version",
         )
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = [int(part) for part in version.split(".")]
-    return tuple(parts + [0] * (4 - len(parts)))
 
 
 def _learning_rate(config: RunConfig, situation: Situation) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from django.db import transaction
 from training.protocol.api import PassRequest, PassResponse
 from training.protocol.errors import ErrorCode
 from training.protocol.states import Command, Role, RunState
+from training.protocol.versions import is_version_at_least
 from web.accounts.credentials import Credential
 from web.accounts.devices import device_seen
 from web.core.errors import AppError
@@ -14,7 +15,6 @@ from web.monitoring.models import Peer
 from web.monitoring.services.joins import pass_make
 from web.monitoring.services.messages import peer_messages_take
 from web.monitoring.services.revocations import revocations_current, revocations_signed
-from web.monitoring.versions import is_version_at_least
 from web.runs.models import Run, RunConfigVersion
 from web.runs.selectors import (
     bar_refuse,

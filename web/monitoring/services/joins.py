@@ -18,6 +18,7 @@ from training.protocol.errors import ErrorCode
 from training.protocol.keys import key_load, key_thumbprint, peer_id_of
 from training.protocol.names import TYP_PASS, TYP_PROOF
 from training.protocol.states import Role, RunState
+from training.protocol.versions import is_version_at_least
 from web.accounts.credentials import Credential
 from web.accounts.devices import device_bind
 from web.accounts.models import Device
@@ -31,7 +32,6 @@ from web.monitoring.services.revocations import (
     revocations_update,
     runs_lock_of,
 )
-from web.monitoring.versions import is_version_at_least
 from web.runs.lifecycle import COORDINATED, JOINABLE, OVER
 from web.runs.models import Run, RunConfigVersion, RunMember
 from web.runs.request_selectors import approval_require

@@ -1,5 +1,6 @@
 """Shutting one machine out of one run, and letting it in again."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db import transaction
@@ -38,11 +39,12 @@ def run_device_bar_add(
         raise AppError(
             ErrorCode.FORBIDDEN, "The site's own machines are stopped on the desk instead."
         )
-    if _has_role(row, device.user) and Right.ROLES not in run_rights(actor, row):
+    if _has_part(row, device.user, DESK_PARTS) and Right.ROLES not in run_rights(actor, row):
         raise AppError(
             ErrorCode.FORBIDDEN, "Only organisers may shut out machines of people with a role here."
         )
-    if _organises(row, device.user) and actor.pk != device.user_id and not actor.is_superuser:
+    is_free_to = actor.is_superuser or actor.pk == device.user_id
+    if not is_free_to and _has_part(row, device.user, {RunMember.Part.ORGANISER}):
         raise AppError(
             ErrorCode.FORBIDDEN,
             f"{device.user.username} organises this run too: ask them, or an administrator of the"
@@ -96,13 +98,7 @@ def expiry_require(expires_at: datetime | None, now: datetime) -> None:
         raise AppError(ErrorCode.BODY_INVALID, "expires_at: this time is over already.")
 
 
-def _organises(run: Run, user: User) -> bool:
-    """Whether the person founded the run, organises it, or runs the site."""
-    if run.organiser_id == user.pk or user.is_superuser:
-        return True
-    return run.members.filter(user=user, part=RunMember.Part.ORGANISER).exists()
-
-
-def _has_role(run: Run, user: User) -> bool:
+def _has_part(run: Run, user: User, parts: Collection[str]) -> bool:
+    """Whether the person founded the run, runs the site, or has one of these parts."""
     is_founder = run.organiser_id == user.pk or user.is_superuser
-    return is_founder or run.members.filter(user=user, part__in=DESK_PARTS).exists()
+    return is_founder or run.members.filter(user=user, part__in=parts).exists()

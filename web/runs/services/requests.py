@@ -76,13 +76,18 @@ def join_request_approve(
 
 
 @transaction.atomic
-def join_request_refuse(actor: User, asked: RunJoinRequest, reason: str, *, seen: str = "") -> None:
+def join_request_refuse(
+    actor: User, asked: RunJoinRequest, reason: str, *, seen: str = "", words: str | None = None
+) -> None:
     """Say no, with a reason that the person reads. Whoever was approved is barred instead.
 
+    ``seen`` and ``words`` as in :func:`join_request_approve`.
+
     Raises:
-        AppError: FORBIDDEN or BODY_INVALID (no reason, or it is decided already).
+        AppError: FORBIDDEN or BODY_INVALID (no reason, decided already, or other words now).
     """
-    _decide(actor, asked, _State.REFUSED, _text_clean("reason", reason_require(reason)), seen)
+    why = _text_clean("reason", reason_require(reason))
+    _decide(actor, asked, _State.REFUSED, why, seen, words)
 
 
 @transaction.atomic
@@ -107,7 +112,7 @@ def _decide(
     state: str,
     reason: str,
     seen: str,
-    words: str | None = None,
+    words: str | None,
 ) -> None:
     run = Run.objects.select_for_update().get(pk=asked.run_id)
     right_require(actor, run, Right.MODERATE)
