@@ -192,7 +192,8 @@ def micro_step(
             publisher.rounds.append(seen)
     if not is_stock:
         optimizer.finished.clear()
-    publisher.epoch, publisher.samples = optimizer.local_epoch, 0
+    publisher.epoch = optimizer.local_epoch
+    publisher.samples = optimizer.grad_averager.local_samples_accumulated
 
 
 def note_group(folder: Path, size: int, seconds: float) -> None:

@@ -4,15 +4,19 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
+from hivemind.averaging.control import AveragingStage, StepControl
+from hivemind.utils import MPFuture, get_dht_time
 
 from tests.swarm.peers import config_make, training_peer
 from tests.swarm.processes import session_members, wait_until
 from tests.swarm.test_optimizer import gradients_set, parts
 from tests.swarm.test_training import Trainers, trainers
+from training.swarm.cancelling import control_withdraw
 from training.swarm.optimizer import SwarmOptimizer
 from training.swarm.others import epoch_of_half
 
@@ -91,6 +95,60 @@ def test_who_waits_for_a_group_that_others_have_had_stops_waiting(tmp_path: Path
         assert 1 <= time.monotonic() - started < 6, "looking for a group is given up after 12 s"
         assert (late.local_epoch, late.finished) == (1, [])
         assert late.grad_averager.local_samples_accumulated == 64
+
+
+def test_a_round_that_begins_and_ends_while_the_others_are_asked_is_no_round_missed(
+    tmp_path: Path,
+) -> None:
+    """Its gradients are in that round's average; kept, they would enter the next one too."""
+    with (
+        training_peer(tmp_path / "alice", CONFIG) as alice,
+        training_peer(tmp_path / "bob", CONFIG, alice.addresses) as bob,
+    ):
+        (model, others), (own_model, own) = parts(alice), parts(bob)
+        gradients_set(model, 1.0)
+        gradients_set(own_model, 2.0)
+        others.step(batch_size=16)
+        own.step(batch_size=16)
+        wait_until("both reports", lambda: own.num_peers == others.num_peers == 2, seconds=20)
+        asked: list[StepControl] = []
+        look = own._look_ahead
+
+        def look_slowly(control: StepControl) -> None:
+            def epochs_late() -> list[int]:
+                asked.append(control)
+                is_over = lambda: control.stage is AveragingStage.FINISHED  # noqa: E731
+                wait_until("the round", is_over, seconds=20)
+                return [1]
+
+            own._others_epochs = epochs_late  # type: ignore[method-assign]
+            look(control)
+
+        own._look_ahead = look_slowly  # type: ignore[method-assign,assignment]
+        with ThreadPoolExecutor() as pool:
+            steps = [pool.submit(peer.step, batch_size=32) for peer in (others, own)]
+            for step in steps:
+                step.result(60)
+        assert asked, "the round had begun before anybody asked"
+        (finished,) = own.finished
+        assert (finished.epoch, finished.samples, finished.group_size) == (0, 48, 2)
+        assert own.grad_averager.local_samples_accumulated == 0
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+def test_only_a_step_that_sent_nothing_leaves_gradients_for_the_next(has_begun: bool) -> None:
+    control = StepControl(get_dht_time(), get_dht_time() + 60, False, 1.0, b"")
+    control.attach(MPFuture(), MPFuture())
+    control.stage = AveragingStage.LOOKING_FOR_GROUP
+
+    def averager() -> None:
+        if has_begun:
+            control.stage = AveragingStage.RUNNING_ALLREDUCE
+        control.stage = AveragingStage.FINISHED
+
+    threading.Timer(0.2, averager).start()
+    assert control_withdraw(control) is not has_begun
+    assert control.cancelled()
 
 
 def test_a_trainer_whose_swarm_process_dies_enters_anew(trainers: Trainers) -> None:

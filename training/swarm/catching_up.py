@@ -9,7 +9,7 @@ from typing import Any
 import hivemind
 from hivemind.averaging.control import AveragingStage, StepControl
 
-from training.swarm.cancelling import control_cancel
+from training.swarm.cancelling import control_withdraw
 from training.swarm.clock import swarm_time
 from training.swarm.epoch_guard import EpochGuard
 from training.swarm.others import epoch_of_half, others_epochs
@@ -73,11 +73,12 @@ class CatchingUp(hivemind.Optimizer):
 
     def _follow_to(self, epoch: int) -> None:
         """Go on in the others' epoch. The gradients of the epoch before are kept: they are one
-        update old, and so they enter the next average instead of being lost."""
+        update old, and so they enter the next average instead of being lost. Those of which parts
+        may have been sent are not: nothing enters two averages."""
         control, self.scheduled_grads = self.scheduled_grads, None
-        control_cancel(control)
+        is_unsent = control_withdraw(control)
         left = self.local_epoch
-        if epoch != left + 1:
+        if epoch != left + 1 or not is_unsent:
             self.load_state_from_peers()
             return
         with self._state_taken():
@@ -139,7 +140,8 @@ class CatchingUp(hivemind.Optimizer):
 
 
 def _has_group(control: Any) -> bool:
-    return control is not None and control.stage in (
-        AveragingStage.AWAITING_TRIGGER,
-        AveragingStage.RUNNING_ALLREDUCE,
-    )
+    """Whether there is a group, or was: a round may begin and end while the others are asked."""
+    if control is None:
+        return False
+    is_found = control.stage is AveragingStage.AWAITING_TRIGGER
+    return is_found or bool(control.began_allreduce)
