@@ -47,7 +47,7 @@ class LiveSite(Site):
         return f"http://127.0.0.1:{self.port}/runs/{SLUG}/"
 
     def seed(self) -> None:
-        self._manage("migrate", "--verbosity", "0")
+        self._begin()
         self._manage("collectstatic", "--verbosity", "0", "--no-input")
         told = self._manage("shell", "-v", "0", "-c", _SEED)
         known = json.loads(told.split("SEED", 1)[1])

@@ -10,6 +10,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+import redis
+
 ROOT = Path(__file__).parents[2]
 SLUG = "demo"
 START_SECONDS = 30.0
@@ -42,8 +44,14 @@ class Site:
 
     def seed(self) -> None:
         """Make the database and an open run."""
-        self._manage("migrate", "--verbosity", "0")
+        self._begin()
         self._manage("shell", "-v", "0", "-c", SEED)
+
+    def _begin(self) -> None:
+        """Make the database; what another site said to this Redis is not this one's."""
+        with redis.Redis.from_url(self.environment["REDIS_URL"]) as store:
+            store.flushall()
+        self._manage("migrate", "--verbosity", "0")
 
     def live_seq(self) -> int:
         """Return the number of the run's last message."""

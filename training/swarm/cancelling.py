@@ -18,13 +18,10 @@ def control_cancel(control: StepControl | None) -> None:
     """
     if control is None or control.done():
         return
-    for future in (super(StepControl, control), control._trigger):
-        with suppress(Exception):
-            future.cancel()
-    cancel: MPFuture[None] | None = control._cancel
     with suppress(Exception):
-        if cancel is not None:
-            cancel.set_result(None)
+        MPFuture.cancel(control)
+    with suppress(Exception):
+        control.cancel()
 
 
 def control_withdraw(control: StepControl | None) -> bool:
