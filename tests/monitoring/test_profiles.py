@@ -77,8 +77,11 @@ async def test_open_pages_and_those_that_come_back_are_not_told_the_name_again(
         await early.settle()
         await in_database(user_profile_public_set, bob, is_public=False)
         begun = len(early.frames)
+        own = swarm.volunteers[0].peer.public_id
+        while early.state["peers"][own]["name"] == NAME:
+            await early.next()
         await early.settle()
-        peer = early.state["peers"][swarm.volunteers[0].peer.public_id]
+        peer = early.state["peers"][own]
         assert (peer["name"], peer["device"]) == ("a volunteer", "")
         async with socket_open(since=first["seq"]) as late:
             await late.settle()
