@@ -126,12 +126,12 @@ def test_a_round_that_begins_and_ends_while_the_others_are_asked_is_no_round_mis
 
         own._look_ahead = look_slowly  # type: ignore[method-assign,assignment]
         with ThreadPoolExecutor() as pool:
-            steps = [pool.submit(peer.step, batch_size=32) for peer in (others, own)]
-            for step in steps:
-                step.result(60)
-        assert asked, "the round had begun before anybody asked"
+            step = pool.submit(own.step, batch_size=48)
+            wait_until("the question", lambda: bool(asked), seconds=20)
+            others.step(batch_size=32)
+            step.result(60)
         (finished,) = own.finished
-        assert (finished.epoch, finished.samples, finished.group_size) == (0, 48, 2)
+        assert (finished.epoch, finished.samples, finished.group_size) == (0, 64, 2)
         assert own.grad_averager.local_samples_accumulated == 0
 
 
