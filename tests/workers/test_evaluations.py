@@ -1,6 +1,7 @@
 """Checkpoints are measured one at a time by a process of the lowest rank; results outlive files."""
 
 import json
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable
@@ -140,7 +141,7 @@ def test_the_process_has_no_secret_no_gpu_and_the_lowest_rank(
     assert wait_until(lambda: told_path.exists() and bool(told_path.read_text()), 10)
     argv, rank, environment = json.loads(told_path.read_text())
     assert argv[1:5] == ["-m", "training", "evaluate", "--json"]
-    assert argv[argv.index("--checkpoint") + 1].endswith("/demo/1-00000005")
+    assert argv[argv.index("--checkpoint") + 1].endswith("/1-5/1-00000005")
     config = json.loads(Path(argv[argv.index("--config") + 1]).read_text())
     assert config["evaluation"] == {"automatic": True, "samples": 64}
     assert environment["CUDA_VISIBLE_DEVICES"] == ""
@@ -207,6 +208,38 @@ def test_a_checkpoint_that_is_gone_and_one_in_work_are_told(
     EvaluationJob.objects.update(state="running")
     with pytest.raises(AppError, match="right now"):
         evaluation_request(alice, checkpoint)
+
+
+def test_what_the_config_asked_for_is_skipped_when_its_files_were_dropped_meanwhile(
+    run: Run, settings: Settings
+) -> None:
+    checkpoint_make(run, 5, settings)
+    evaluation_automatic(run)
+    (Path(settings.CHECKPOINTS_DIR) / "demo" / "1-00000005").rmdir()
+    evaluations_look(timezone.now())
+    job = EvaluationJob.objects.get()
+    assert (job.state, job.reason) == ("skipped", "A newer checkpoint came first.")
+    assert not evaluation_folder(job).exists()
+
+
+def test_a_checkpoint_that_is_dropped_while_it_is_evaluated_is_read_to_the_end(
+    run: Run, alice: User, settings: Settings, program: Write
+) -> None:
+    checkpoint = checkpoint_make(run, 5, settings)
+    kept = Path(settings.CHECKPOINTS_DIR) / "demo" / "1-00000005"
+    (kept / "model.safetensors").write_text("weights")
+    wait = """
+    while not pathlib.Path("dropped").exists():
+        time.sleep(0.05)
+    folder = pathlib.Path(sys.argv[sys.argv.index("--checkpoint") + 1])
+    assert (folder / "model.safetensors").exists()
+    """
+    program(textwrap.dedent(wait) + GOOD)
+    job = evaluation_request(alice, checkpoint)
+    evaluations_look(timezone.now())
+    shutil.rmtree(kept)
+    (evaluation_folder(job) / "dropped").touch()
+    assert look_until_over(job).state == "done", job.reason
 
 
 def test_the_stop_of_the_site_puts_an_evaluation_back(

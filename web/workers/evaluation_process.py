@@ -16,6 +16,10 @@ _LOWEST = 19
 _THREADS = 1
 
 
+class CheckpointGone(Exception):
+    """The checkpoint's files are no longer kept: newer ones took their place."""
+
+
 def evaluation_mark(job: EvaluationJob) -> str:
     """Return the mark in the environment of its process."""
     return f"{job.run.slug}/evaluation"
@@ -30,15 +34,14 @@ def evaluation_launch(job: EvaluationJob) -> int:
     """Start the process, with lowest priority and without GPU; returns its pid.
 
     Raises:
-        ValueError: the checkpoint is no longer kept here, or its config is gone.
+        CheckpointGone: the checkpoint is no longer kept here.
+        ValueError: its config is gone.
         OSError: it cannot be started.
     """
-    checkpoint = Path(settings.CHECKPOINTS_DIR) / job.run.slug / f"{job.lineage}-{job.epoch:08d}"
-    if not checkpoint.is_dir():
-        raise ValueError("this checkpoint's files are no longer kept")
     folder = evaluation_folder(job)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, mode=0o700)
+    checkpoint = _hold(job, folder)
     (folder / "config.json").write_text(json.dumps(_config(job)))
     command = [
         settings.TRAINING_PYTHON or sys.executable,
@@ -53,6 +56,28 @@ def evaluation_launch(job: EvaluationJob) -> int:
         pid = child_start(command, folder=folder, environment=environment, out=out, errors=errors)
     os.setpriority(os.PRIO_PROCESS, pid, _LOWEST)
     return pid
+
+
+def _hold(job: EvaluationJob, folder: Path) -> Path:
+    """Link the checkpoint's files into ``folder``: a coordinator in a hurry may drop its own."""
+    name = f"{job.lineage}-{job.epoch:08d}"
+    kept = Path(settings.CHECKPOINTS_DIR) / job.run.slug / name
+    try:
+        shutil.copytree(kept, folder / name, copy_function=_link_or_copy)
+    except OSError as error:
+        if kept.is_dir():
+            raise
+        raise CheckpointGone from error
+    return folder / name
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another disk, or one without links
+        shutil.copy2(source, target)
 
 
 def _config(job: EvaluationJob) -> dict[str, object]:

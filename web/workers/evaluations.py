@@ -22,7 +22,12 @@ from web.runs.selectors import config_newest
 from web.runs.signals import run_changed
 from web.workers.evaluation_loss import LIMIT, State, evaluations_lose
 from web.workers.evaluation_outcome import Outcome, outcome_read
-from web.workers.evaluation_process import evaluation_folder, evaluation_launch, evaluation_mark
+from web.workers.evaluation_process import (
+    CheckpointGone,
+    evaluation_folder,
+    evaluation_launch,
+    evaluation_mark,
+)
 from web.workers.models import Evaluation, EvaluationJob, ManagedWorker, WorkerNode, node_here
 from web.workers.nodes import is_away, node_queue
 from web.workers.processes import is_alive, process_started_at, remains_kill
@@ -31,6 +36,7 @@ logger = logging.getLogger(__name__)
 _LAUNCH = timedelta(minutes=1)
 """A claimed start without a process after this was interrupted."""
 _OUTPUT_BYTES = 1_000_000
+_OVERTAKEN = "A newer checkpoint came first."
 
 
 def checkpoint_node(run: Run) -> str:
@@ -93,7 +99,7 @@ def evaluation_automatic(run: Run) -> None:
     if not (config.body.get("evaluation") or {}).get("automatic"):
         return
     waiting = run.evaluation_jobs.filter(state=State.WAITING, asked_by=None)
-    waiting.update(state=State.SKIPPED, reason="A newer checkpoint came first.")
+    waiting.update(state=State.SKIPPED, reason=_OVERTAKEN)
     with contextlib.suppress(AppError):  # it is evaluated already: the checkpoint is kept anyway
         evaluation_request(None, checkpoint)
 
@@ -158,12 +164,27 @@ def _claim(now: datetime) -> EvaluationJob | None:
 def _start(job: EvaluationJob) -> None:
     try:
         pid = evaluation_launch(job)
+    except CheckpointGone:
+        _gone(job)
+        return
     except (OSError, ValueError) as error:
         _finish(job, Outcome(reason=f"It could not be started: {error}"), timezone.now())
         return
     started_at = process_started_at(pid)
     EvaluationJob.objects.filter(pk=job.pk).update(pid=pid, process_started_at=started_at)
     logger.info("run %s: evaluation of epoch %d is process %d", job.run.slug, job.epoch, pid)
+
+
+def _gone(job: EvaluationJob) -> None:
+    """Tell who asked; what the config asked for is skipped: newer checkpoints took its place."""
+    if job.asked_by_id is None:
+        EvaluationJob.objects.filter(pk=job.pk, state=State.RUNNING).update(
+            state=State.SKIPPED, started_at=None, reason=_OVERTAKEN
+        )
+        shutil.rmtree(evaluation_folder(job), ignore_errors=True)
+        return
+    text = "It could not be started: this checkpoint's files are no longer kept."
+    _finish(job, Outcome(reason=text), timezone.now())
 
 
 def _finish(job: EvaluationJob, outcome: Outcome, now: datetime) -> None:
