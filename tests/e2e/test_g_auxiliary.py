@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.installation import ROOT, Installation, Person, free_port, wait_for
 from tests.e2e.test_f_nodes import addresses, clean, state_of
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 MAKE_RUN = """
 from web.accounts.models import User
 from web.runs.services import run_config_publish, run_create, run_transition
@@ -19,7 +19,7 @@ run = run_create(organiser, slug="trio", title="Trio", summary="For tests.")
 run_config_publish(organiser, run, {
     "task": {"name": "tiny", "params": {"features": 256, "hidden": 1024}},
     "optimizer": {"name": "sgd", "learning_rate": 0.05},
-    "swarm": {"target_batch_size": 400000, "min_peers": 2, "matchmaking_seconds": 8},
+    "swarm": {"target_batch_size": 200000, "min_peers": 2, "matchmaking_seconds": 8},
 })
 run_transition(organiser, run, "open")
 """
@@ -68,7 +68,7 @@ def test_an_auxiliary_peer_of_the_desk_averages_for_two_trainers_and_is_credited
             organiser.post(launch, page, kind=kind, count=count, threads="1")
         wait_for("the helper", lambda: state_of(trio, "auxiliary-1") == "training", 200)
         told = "averaged by 3"
-        wait_for("rounds of three", lambda: log_of(trio, "auxiliary-1").count(told) >= 3, 300)
+        wait_for("rounds of three", lambda: log_of(trio, "auxiliary-1").count(told) >= 3, 480)
         assert told in log_of(trio, "trainer-1")
         wait_for("credit for trainers", lambda: credited(trio, "trainer-1") > 0, 120)
         assert credited(trio, "auxiliary-1") == 0
