@@ -19,7 +19,7 @@ run = run_create(organiser, slug="trio", title="Trio", summary="For tests.")
 run_config_publish(organiser, run, {
     "task": {"name": "tiny", "params": {"features": 256, "hidden": 1024}},
     "optimizer": {"name": "sgd", "learning_rate": 0.05},
-    "swarm": {"target_batch_size": 200000, "min_peers": 2, "matchmaking_seconds": 8},
+    "swarm": {"target_batch_size": 120000, "min_peers": 2, "matchmaking_seconds": 8},
 })
 run_transition(organiser, run, "open")
 """
