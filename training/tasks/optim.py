@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from pytorch_optimizer import Lamb
 from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
@@ -74,6 +73,8 @@ def param_groups(config: OptimizerConfig, model: torch.nn.Module) -> ParamGroups
 def _optimizer(config: OptimizerConfig, params: Iterable[Any]) -> Optimizer:
     if config.name == "sgd":
         return SGD(params, lr=config.learning_rate)
+    from pytorch_optimizer import Lamb  # seconds of imports, for runs that want it
+
     optimizer = Lamb(
         params,
         lr=config.learning_rate,
@@ -87,7 +88,7 @@ def _optimizer(config: OptimizerConfig, params: Iterable[Any]) -> Optimizer:
     return optimizer
 
 
-def _lamb_fill_state(optimizer: Lamb) -> None:
+def _lamb_fill_state(optimizer: Optimizer) -> None:
     # A step with zero gradients and zero learning rate makes every state tensor, moves nothing.
     rates = [group["lr"] for group in optimizer.param_groups]
     parameters = [p for group in optimizer.param_groups for p in group["params"]]

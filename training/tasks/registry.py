@@ -6,17 +6,40 @@ what somebody has installed on this machine is ever loaded, and only when a conf
 """
 
 import importlib.metadata
+from collections.abc import Callable
+from functools import cache
 
-from training.tasks.albert.evaluation import albert_evaluate
-from training.tasks.albert.task import AlbertTask
 from training.tasks.evaluation import Evaluate
 from training.tasks.task import Task, TaskError
 from training.tasks.tiny import TinyTask, tiny_evaluate
 
 GROUP = "beeyard.tasks"
-_TASKS: dict[str, Task] = {task.name: task for task in (AlbertTask(), TinyTask())}
 
-_EVALUATIONS: dict[str, Evaluate] = {"albert": albert_evaluate, "tiny": tiny_evaluate}
+
+# A task's libraries take seconds to import: only those of the run's own task are loaded.
+@cache
+def _albert() -> Task:
+    from training.tasks.albert.task import AlbertTask
+
+    return AlbertTask()
+
+
+@cache
+def _tiny() -> Task:
+    return TinyTask()
+
+
+def _albert_evaluation() -> Evaluate:
+    from training.tasks.albert.evaluation import albert_evaluate
+
+    return albert_evaluate
+
+
+_TASKS: dict[str, Callable[[], Task]] = {"albert": _albert, "tiny": _tiny}
+_EVALUATIONS: dict[str, Callable[[], Evaluate]] = {
+    "albert": _albert_evaluation,
+    "tiny": lambda: tiny_evaluate,
+}
 
 
 def task_get(name: str) -> Task:
@@ -26,7 +49,7 @@ def task_get(name: str) -> Task:
         TaskError: this trainer has no such task, or its package is broken.
     """
     if name in _TASKS:
-        return _TASKS[name]
+        return _TASKS[name]()
     for entry in importlib.metadata.entry_points(group=GROUP):
         if entry.name == name:
             return _load(entry)
@@ -38,7 +61,7 @@ def task_get(name: str) -> Task:
 
 def tasks_list() -> list[Task]:
     """Return all tasks, by name; packages that are broken are left out."""
-    found = dict(_TASKS)
+    found = {name: load() for name, load in _TASKS.items()}
     for entry in importlib.metadata.entry_points(group=GROUP):
         try:
             found.setdefault(entry.name, _load(entry))
@@ -73,7 +96,7 @@ def evaluation_get(name: str) -> Evaluate:
         TaskError: this trainer has none for it.
     """
     try:
-        return _EVALUATIONS[name]
+        return _EVALUATIONS[name]()
     except KeyError:
         raise TaskError(
             f"the task {name!r} has no evaluation", "Evaluate runs of another task."
